@@ -1,0 +1,70 @@
+"""A machine model in three numbers: what slow motion stretches a run to, and what the simulator prices a plan with.
+
+A message of S bytes takes α + S/β: latency plus size over bandwidth (Hockney 1994). Compute of F operations takes
+F divided by the rate that the device reaches in practice.
+"""
+
+from dataclasses import dataclass, field
+from math import inf
+
+
+def _check_positive(what: str, value: float, unit: str) -> None:
+    if not value > 0:
+        raise ValueError(f"{what} is {value!r} {unit}; it must be greater than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device of `flops` floating-point operations a second (the rate reached, not the datasheet's peak)."""
+
+    flops: float = inf
+    name: str = "device"
+
+    def __post_init__(self) -> None:
+        _check_positive(f"the rate of {self.name}", self.flops, "flop/s")
+
+    def seconds(self, flops: float) -> float:
+        """Time of `flops` operations, in seconds."""
+        return flops / self.flops
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link of `latency` seconds (α) and `bandwidth` bytes a second and direction (β)."""
+
+    latency: float = 0.0
+    bandwidth: float = inf
+    name: str = "link"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.latency < inf:
+            raise ValueError(f"the latency of {self.name} is {self.latency!r} s; it must be 0 or more")
+        _check_positive(f"the bandwidth of {self.name}", self.bandwidth, "bytes/s")
+
+    def seconds(self, nbytes: float) -> float:
+        """Time of one message of `nbytes`, in seconds: α + bytes/β."""
+        return self.latency + nbytes / self.bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Equal devices, joined by equal links."""
+
+    device: Device = field(default_factory=Device)
+    link: Link = field(default_factory=Link)
+
+    def collective_seconds(self, kind: str, nbytes: float, ranks: int) -> float:
+        """Time of a collective over a ring of `ranks`, in seconds; `nbytes` is the whole array (as nccl-tests count).
+
+        All-reduce is 2(n-1) steps of nbytes/n each (Patarasuk and Yuan 2009); all-gather and reduce-scatter are n-1
+        such steps; broadcast and reduce send the array down the ring in n pieces, 2(n-1) steps of which each link
+        carries n. Raises ValueError for a kind that has no ring.
+        """
+        if ranks == 1:
+            return 0.0
+        steps = {"all_reduce": 2 * (ranks - 1), "all_gather": ranks - 1, "reduce_scatter": ranks - 1,
+                 "all_to_all": ranks - 1, "broadcast": 2 * (ranks - 1), "reduce": 2 * (ranks - 1),
+                 "barrier": 2 * (ranks - 1)}
+        if kind not in steps:
+            raise ValueError(f"no ring is known for {kind!r}; kinds that work: {', '.join(steps)}")
+        return steps[kind] * self.link.seconds(nbytes / ranks)

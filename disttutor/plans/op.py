@@ -1,0 +1,85 @@
+"""One operation of one rank: the word in which plans, recordings and predictions are all written.
+
+An `Op` says what is done, by whom, about what, and how much. The same object is executed, priced and drawn, so a
+recorded run can be held against its plan operation by operation, to the byte.
+"""
+
+from dataclasses import dataclass
+
+COMPUTE, COMM = "compute", "comm"
+
+# What each kind of operation is, and on which of a rank's two lanes it runs.
+COMPUTE_KINDS = ("forward", "backward", "backward_weight", "update", "compute")
+POINT_TO_POINT = ("send", "recv")
+COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "gather", "scatter",
+               "barrier")
+LANE_OF = {**dict.fromkeys(COMPUTE_KINDS, COMPUTE), **dict.fromkeys(POINT_TO_POINT + COLLECTIVES, COMM)}
+
+# What an operation can be about; a name and a number each.
+SUBJECTS = ("stage", "microbatch", "bucket", "chunk", "layer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """One operation of one rank.
+
+    kind: one of `LANE_OF`. rank: who does it. nbytes: size of the tensor sent or reduced (the whole array, before any
+    algorithm cuts it up). flops: work of a compute operation, in floating-point operations. group: the ranks of a
+    collective. peer: the other end of a send or receive. stage, microbatch, bucket, chunk, layer: what it is about.
+    after: keys of operations that must have ended first, beside the order of the rank's own lane (see `Plan`).
+
+    Raises ValueError for an unknown kind, for negative sizes, and for a collective whose group lacks its own rank.
+    """
+
+    kind: str
+    rank: int
+    nbytes: int = 0
+    flops: float = 0.0
+    group: tuple[int, ...] = ()
+    peer: int | None = None
+    stage: int | None = None
+    microbatch: int | None = None
+    bucket: int | None = None
+    chunk: int | None = None
+    layer: int | None = None
+    after: tuple["Key", ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in LANE_OF:
+            raise ValueError(f"unknown kind of operation {self.kind!r}; kinds that work: {', '.join(LANE_OF)}")
+        if self.nbytes < 0 or self.flops < 0:
+            raise ValueError(f"{self.label} on rank {self.rank} has a negative size "
+                             f"({self.nbytes} bytes, {self.flops} flops)")
+        if self.group and self.rank not in self.group:
+            raise ValueError(f"{self.label} is put on rank {self.rank}, which is not in its group {self.group}")
+        if self.kind in POINT_TO_POINT and self.peer is None:
+            raise ValueError(f"{self.label} on rank {self.rank} names no peer")
+
+    @property
+    def lane(self) -> str:
+        """The lane of its rank on which it runs: "compute" or "comm"."""
+        return LANE_OF[self.kind]
+
+    @property
+    def subject(self) -> tuple[tuple[str, int], ...]:
+        """What it is about, as (name, number) pairs."""
+        pairs = ((name, getattr(self, name)) for name in SUBJECTS)
+        return tuple((name, number) for name, number in pairs if number is not None)
+
+    @property
+    def key(self) -> "Key":
+        """What tells this operation from all others of a plan: its rank, kind, peer and subject."""
+        return (self.rank, self.kind, self.peer, self.subject)
+
+    @property
+    def label(self) -> str:
+        """A line for people: `all_reduce bucket 2`."""
+        words = [self.kind, *(f"{name} {number}" for name, number in self.subject)]
+        if self.kind == "send":
+            words.append(f"to rank {self.peer}")
+        if self.kind == "recv":
+            words.append(f"from rank {self.peer}")
+        return " ".join(words)
+
+
+Key = tuple[int, str, int | None, tuple[tuple[str, int], ...]]

@@ -1,0 +1,140 @@
+"""The plan of one data-parallel training step, in three forms that a learner can compare.
+
+Li et al. 2020, "PyTorch Distributed" (arXiv 2006.15704), section 3.2: exchange each gradient when all are there
+(`end`), gather gradients in buckets and exchange those when all are there (`bucketed`), or exchange each bucket as soon
+as backward has filled it, while backward goes on (`overlapped`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from disttutor.plans.mesh import Mesh
+from disttutor.plans.op import Op
+from disttutor.plans.plan import Plan
+
+FORMS = ("end", "bucketed", "overlapped")
+WIDE = ("float32", "float64")      # types in which a count of samples is exact (up to 2^24)
+HEADER_ELEMENTS = 2                # the loss, and the number of samples it is the sum of
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """One parameter's gradient as a plan sees it: numel elements of `itemsize` bytes, in a tensor type `dtype`.
+
+    flops: work of backward that yields it for one micro-batch. sparse: exchanged alone, at its own size.
+    """
+
+    name: str
+    numel: int
+    itemsize: int = 4
+    dtype: str = "float32"
+    flops: float = 0.0
+    sparse: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.numel * self.itemsize
+
+
+def make_buckets(gradients: Sequence[Gradient], bucket_bytes: int | None) -> list[list[int]]:
+    """Indices into `gradients`, bucket by bucket, in the order in which backward yields them (last layer first).
+
+    A bucket closes before the gradient that would lift it over `bucket_bytes`; one larger than that gets a bucket of
+    its own. Types do not mix; a sparse gradient is always alone. `None` makes a bucket of each gradient. The loss and
+    the sample count travel with the first bucket of float32 or float64; where there is none, an empty bucket is added
+    at the end for them. Raises ValueError for a size that is not positive.
+    """
+    if bucket_bytes is not None and bucket_bytes <= 0:
+        raise ValueError(f"bucket_bytes is {bucket_bytes}; it must be greater than 0, "
+                         "or None for a bucket of each gradient")
+    buckets: list[list[int]] = []
+    room, holds = 0, None
+    for i in reversed(range(len(gradients))):
+        g = gradients[i]
+        if bucket_bytes is None or g.sparse or g.dtype != holds or g.nbytes > room:
+            buckets.append([])
+            room = bucket_bytes or 0
+        buckets[-1].append(i)
+        room -= g.nbytes
+        holds = None if g.sparse else g.dtype
+    if not any(_can_carry_header(gradients, members) for members in buckets):
+        buckets.append([])
+    return buckets
+
+
+def header_bucket(gradients: Sequence[Gradient], buckets: Sequence[Sequence[int]]) -> int:
+    """Index of the bucket that also carries the loss, the sample count and the sparse gradients' flags."""
+    return next(b for b, members in enumerate(buckets) if not members or _can_carry_header(gradients, members))
+
+
+def bucket_nbytes(gradients: Sequence[Gradient], buckets: Sequence[Sequence[int]]) -> list[int]:
+    """Bytes that each bucket's all-reduce carries; for a sparse gradient 0, as its size is known only when it is there.
+
+    Beside each gradient travels one element that says whether this rank used it (a parameter that no rank used keeps
+    no gradient, as in one process).
+    """
+    header = header_bucket(gradients, buckets)
+    sizes = []
+    for b, members in enumerate(buckets):
+        sparse = bool(members) and gradients[members[0]].sparse
+        elements = 0 if sparse else sum(gradients[i].numel + 1 for i in members)
+        if b == header:
+            elements += HEADER_ELEMENTS + sum(g.sparse for g in gradients)
+        sizes.append(elements * (gradients[members[0]].itemsize if members else 8))
+    return sizes
+
+
+def _can_carry_header(gradients: Sequence[Gradient], members: Sequence[int]) -> bool:
+    return bool(members) and not gradients[members[0]].sparse and gradients[members[0]].dtype in WIDE
+
+
+def data_parallel_step(gradients: Sequence[Gradient], mesh: Mesh, *, bucket_bytes: int | None = 25 * 2**20,
+                       form: str = "overlapped", accumulate: int = 1, forward_flops: float = 0.0) -> Plan:
+    """One step on every rank of `mesh.data`: forward and backward of `accumulate` micro-batches, exchange, update.
+
+    gradients: those of the trainable parameters, in the model's order. forward_flops: work of one micro-batch's
+    forward. Only the last micro-batch's backward is followed by an exchange. In the forms other than "overlapped" the
+    exchange waits for the whole backward. Raises ValueError for an unknown form or a count below 1.
+    """
+    if form not in FORMS:
+        raise ValueError(f"unknown form {form!r}; forms that work: {', '.join(FORMS)}")
+    if accumulate < 1:
+        raise ValueError(f"accumulate is {accumulate}; it must be 1 or more micro-batches")
+    if mesh.world_size != mesh.data:
+        raise ValueError(f"data parallelism alone needs a mesh with only a data axis, not {mesh.sizes}")
+    buckets = make_buckets(gradients, None if form == "end" else bucket_bytes)
+    sizes = bucket_nbytes(gradients, buckets)
+    return Plan(
+        name=f"data parallel, {form}",
+        ops=tuple(tuple(_rank_ops(rank, gradients, buckets, sizes, mesh.group(rank, "data"), form, accumulate,
+                                  forward_flops)) for rank in range(mesh.world_size)),
+        mesh=mesh,
+    )
+
+
+def _rank_ops(rank: int, gradients: Sequence[Gradient], buckets: list[list[int]], sizes: list[int],
+              group: tuple[int, ...], form: str, accumulate: int, forward_flops: float):
+    whole_backward = sum(g.flops for g in gradients)
+    reduces, backwards = [], []
+    for m in range(accumulate):
+        last = m == accumulate - 1
+        yield Op(kind="forward", rank=rank, microbatch=m, flops=forward_flops)
+        if last and form == "overlapped" and len(group) > 1:
+            for b, members in enumerate(buckets):
+                part = Op(kind="backward", rank=rank, microbatch=m, bucket=b,
+                          flops=sum(gradients[i].flops for i in members))
+                backwards.append(part)
+                yield part
+                reduces.append(Op(kind="all_reduce", rank=rank, bucket=b, nbytes=sizes[b], group=group,
+                                  after=(part.key,)))
+                yield reduces[-1]
+        else:
+            backwards.append(Op(kind="backward", rank=rank, microbatch=m, flops=whole_backward))
+            yield backwards[-1]
+    if form != "overlapped" and len(group) > 1:
+        for b, nbytes in enumerate(sizes):
+            reduces.append(Op(kind="all_reduce", rank=rank, bucket=b, nbytes=nbytes, group=group,
+                              after=(backwards[-1].key,)))
+            yield reduces[-1]
+    yield Op(kind="update", rank=rank, after=tuple(op.key for op in reduces))

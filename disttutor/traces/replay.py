@@ -1,0 +1,45 @@
+"""A core for each rank: the same operations in the same order, each as long as its processor time.
+
+With more ranks than cores the wall clock shows who got the processor. The replay gives every rank a core of its own: a
+compute operation lasts its processor time; a receive ends when its send has; a collective lasts as long as it really
+took once its last rank had entered it (the shortest such time among its ranks), since the bytes are moved by threads
+whose time a rank does not see.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from disttutor.plans import Key, Op, partners
+from disttutor.traces.layout import Lane, lay_out
+from disttutor.traces.trace import Span, Trace
+
+
+def replay(trace: Trace) -> Trace:
+    """The measured `trace` as if each rank had a core of its own. Raises ValueError for a trace of another source."""
+    if trace.source != "measured":
+        raise ValueError(f"only a measured trace can be replayed; this one is {trace.source}")
+    free: dict[Lane, float] = {}
+    spans: list[Span] = []
+    for step in trace.steps:
+        done = {s.op.key: s for s in trace.spans if s.step == step}
+        times = lay_out(trace.plan(step), _Durations(done), free)
+        spans += [replace(s, start=times[key][0], end=times[key][1]) for key, s in done.items()]
+    return replace(trace, spans=tuple(spans), messages=(), counters=(), source="replayed",
+                   note="a core for each rank")
+
+
+class _Durations:
+    """Seconds of an operation with a core of its own."""
+
+    def __init__(self, done: dict[Key, Span]):
+        self.done = done
+        self.entered: dict[tuple, float] = {}
+        for span in done.values():
+            what = partners(span.op)
+            self.entered[what] = max(span.start, self.entered.get(what, span.start))
+
+    def __call__(self, ops: Sequence[Op]) -> float:
+        if not ops[0].group:
+            return self.done[ops[0].key].cpu
+        last = self.entered[partners(ops[0])]
+        return max(0.0, min(self.done[op.key].end for op in ops) - last)

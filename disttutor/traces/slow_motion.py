@@ -1,0 +1,72 @@
+"""Slow motion: real ranks, real messages, real numbers, but at the pace of a stated machine.
+
+Two cores cannot show how eight busy devices interleave: their timeline shows the operating system's scheduler. So in
+slow motion each operation is stretched to the time that a device model gives it (the rank sleeps out the rest), and a
+message arrives no earlier than a link model allows. What cannot be kept up with is not hidden: an operation that
+really took longer than its model ends late.
+"""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from disttutor.plans import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class SlowMotion:
+    """The machine whose pace the ranks keep. Choose its rates so that operations last some tens of milliseconds."""
+
+    machine: Machine = field(default_factory=Machine)
+
+    def describe(self) -> str:
+        """The model in one line, for the picture's corner."""
+        device, link = self.machine.device, self.machine.link
+        return (f"device {_si(device.flops)}flop/s, link {link.latency * 1e3:g} ms + bytes / "
+                f"{_si(link.bandwidth)}B/s")
+
+
+class Pacer:
+    """Keeps one rank at the pace of a machine. Times are of `time.perf_counter_ns`, one clock for all its processes."""
+
+    def __init__(self, slow: SlowMotion):
+        self.machine = slow.machine
+        self._link_free: dict[tuple[int, ...], int] = {}      # group -> when its link has carried all before
+
+    def compute(self, start: int, flops: float) -> None:
+        """Sleep until the operation that began at `start` has lasted as long as the model says."""
+        _sleep_until(start + round(1e9 * self.machine.device.seconds(flops)))
+
+    def collective(self, kind: str, start: int, nbytes: int, group: tuple[int, ...], process_group: Any) -> int:
+        """Wait until the model's collective is over, and return that moment.
+
+        It starts when the last rank of the group has entered it and the link has carried what came before. Every rank
+        of the group must call this, in the same order.
+        """
+        begin = max(_latest(start, process_group), self._link_free.get(group, 0))
+        end = begin + round(1e9 * self.machine.collective_seconds(kind, nbytes, len(group)))
+        self._link_free[group] = end
+        _sleep_until(end)
+        return end
+
+
+def _latest(start: int, process_group: Any) -> int:
+    """The latest `start` among the ranks of the group, by a collective of its own (torch is there: a rank trains)."""
+    import torch
+    import torch.distributed as dist
+
+    moment = torch.tensor(start, dtype=torch.int64)
+    dist.all_reduce(moment, op=dist.ReduceOp.MAX, group=process_group)
+    return int(moment)
+
+
+def _sleep_until(moment: int) -> None:
+    while (left := moment - time.perf_counter_ns()) > 0:
+        time.sleep(left / 1e9)
+
+
+def _si(value: float) -> str:
+    for unit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:.3g} {prefix}"
+    return f"{value:.3g} "

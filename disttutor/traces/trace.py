@@ -1,0 +1,144 @@
+"""What ranks did, and when: spans, messages and counters of all ranks on one time axis."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from disttutor.plans import Mesh, Op, Plan
+
+SOURCES = ("measured", "replayed", "slow motion", "predicted")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One operation, done: `op` from `start` to `end` (seconds on the trace's axis), in training step `step`.
+
+    cpu: seconds of processor time that the rank's own thread spent in it; less than the duration where the rank waited
+    for the processor, for a peer, or slept out slow motion.
+    """
+
+    op: Op
+    start: float
+    end: float
+    cpu: float = 0.0
+    step: int = 0
+
+    @property
+    def rank(self) -> int:
+        return self.op.rank
+
+    @property
+    def lane(self) -> str:
+        return self.op.lane
+
+    @property
+    def kind(self) -> str:
+        return self.op.kind
+
+    @property
+    def label(self) -> str:
+        return self.op.label
+
+    @property
+    def nbytes(self) -> int:
+        return self.op.nbytes
+
+    @property
+    def group(self) -> tuple[int, ...]:
+        return self.op.group
+
+    @property
+    def duration(self) -> float:
+        """Seconds from start to end."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message between two ranks: `nbytes` handed over at `sent` and there at `received` (seconds)."""
+
+    src: int
+    dst: int
+    nbytes: int
+    sent: float
+    received: float
+    tag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """The value of a named quantity of one rank (bytes held, micro-batches in flight, …) from `time` on (seconds)."""
+
+    rank: int
+    name: str
+    time: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Spans of `world_size` ranks, sorted by start, the outer of two that start together first.
+
+    source: "measured" (as it ran), "replayed" (a core for each rank), "slow motion" or "predicted". note: the model
+    behind a slow-motion or predicted trace, or what else a reader of the picture must know.
+    Raises ValueError for another source.
+    """
+
+    spans: tuple[Span, ...]
+    world_size: int
+    source: str = "measured"
+    messages: tuple[Message, ...] = ()
+    counters: tuple[Counter, ...] = ()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.source not in SOURCES:
+            raise ValueError(f"unknown source {self.source!r}; sources that work: {', '.join(SOURCES)}")
+        object.__setattr__(self, "spans", tuple(sorted(self.spans, key=lambda s: (s.start, -s.end, s.rank))))
+
+    def __repr__(self) -> str:
+        # No times: the text of a trace in a notebook must be the same in every run.
+        return f"Trace({self.source}, {self.world_size} ranks, {len(self.spans)} spans, {len(self.steps)} steps)"
+
+    def of(self, rank: int, lane: str | None = None) -> Iterator[Span]:
+        """The spans of one rank, and if `lane` is given of that lane only."""
+        return (s for s in self.spans if s.rank == rank and lane in (None, s.lane))
+
+    @property
+    def steps(self) -> list[int]:
+        """Numbers of the training steps that the trace holds."""
+        return sorted({s.step for s in self.spans})
+
+    @property
+    def start(self) -> float:
+        """First moment, in seconds."""
+        return min((s.start for s in self.spans), default=0.0)
+
+    @property
+    def end(self) -> float:
+        """Last moment, in seconds."""
+        return max((s.end for s in self.spans), default=0.0)
+
+    @property
+    def makespan(self) -> float:
+        """Seconds from the first moment to the last."""
+        return self.end - self.start
+
+    def only(self, *steps: int) -> "Trace":
+        """The trace of these steps alone, its time axis starting at 0. Raises ValueError if it holds none of them."""
+        spans = [s for s in self.spans if s.step in steps]
+        if not spans:
+            raise ValueError(f"the trace holds none of the steps {list(steps)}; it has {self.steps}")
+        zero, last = min(s.start for s in spans), max(s.end for s in spans)
+        return replace(
+            self,
+            spans=tuple(replace(s, start=s.start - zero, end=s.end - zero) for s in spans),
+            messages=tuple(replace(m, sent=m.sent - zero, received=m.received - zero) for m in self.messages
+                           if zero <= m.sent and m.received <= last),
+            counters=tuple(replace(c, time=c.time - zero) for c in self.counters if zero <= c.time <= last),
+        )
+
+    def plan(self, step: int) -> Plan:
+        """What was done in one step, as a plan: each rank's operations in the order in which it issued them."""
+        ops = [tuple(s.op for s in sorted(self.of(rank), key=lambda s: s.start) if s.step == step)
+               for rank in range(self.world_size)]
+        return Plan(name=f"recorded step {step}", ops=tuple(ops), mesh=Mesh(data=self.world_size))
