@@ -19,7 +19,9 @@ _HOME = {
     "cluster": (
         "Cluster", "RankError", "Results", "barrier", "device", "mean", "progress", "rank", "run", "save", "world_size",
     ),
-    "models": ("MLP", "SmallCNN", "SmallGPT", "classification", "digits", "next_token", "regression", "text"),
+    "models": (
+        "MLP", "SmallCNN", "SmallGPT", "accuracy", "classification", "digits", "next_token", "regression", "text",
+    ),
     "plans": ("Device", "Link", "Machine", "Mesh", "Op", "Plan"),
     "strategies": ("DataParallel", "Single"),
     "traces": ("Message", "SlowMotion", "Span", "Trace", "replay"),
