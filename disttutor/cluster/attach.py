@@ -1,0 +1,1 @@
+def started_by_torchrun(): return False
