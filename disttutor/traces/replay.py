@@ -2,10 +2,11 @@
 
 With more ranks than cores the wall clock shows who got the processor. The replay gives every rank a core of its own: a
 compute operation lasts its processor time; a receive ends when its send has; a collective lasts as long as it really
-took once its last rank had entered it (the shortest such time among its ranks), since the bytes are moved by threads
-whose time a rank does not see.
+took once its last rank had entered it and the group's collective before it was over (the shortest such time among its
+ranks), since the bytes are moved by threads whose time a rank does not see.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -33,13 +34,19 @@ class _Durations:
 
     def __init__(self, done: dict[Key, Span]):
         self.done = done
-        self.entered: dict[tuple, float] = {}
+        self.collective: dict[tuple, float] = {}
+        members: dict[tuple, list[Span]] = defaultdict(list)
         for span in done.values():
-            what = partners(span.op)
-            self.entered[what] = max(span.start, self.entered.get(what, span.start))
+            if span.group:
+                members[partners(span.op)].append(span)
+        over: dict[tuple[int, ...], float] = {}                # group -> when its last collective was over
+        for what, spans in sorted(members.items(), key=lambda item: max(s.start for s in item[1])):
+            group, end = spans[0].group, min(s.end for s in spans)
+            begin = max(over.get(group, 0.0), *(s.start for s in spans))
+            self.collective[what] = max(0.0, end - begin)
+            over[group] = max(end, over.get(group, 0.0))
 
     def __call__(self, ops: Sequence[Op]) -> float:
         if not ops[0].group:
             return self.done[ops[0].key].cpu
-        last = self.entered[partners(ops[0])]
-        return max(0.0, min(self.done[op.key].end for op in ops) - last)
+        return self.collective[partners(ops[0])]

@@ -1,0 +1,193 @@
+"""Buckets: gradients gathered in flat buffers, each summed over the ranks by one all-reduce.
+
+Buckets are sent strictly in order, so that all ranks meet in the same one, and each carries beside its gradients a flag
+for each parameter. So ranks that did not use a parameter contribute zeros without anybody having to search the graph,
+and a parameter that no rank used keeps no gradient at all, as in one process.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from disttutor.plans import Gradient, bucket_nbytes, header_bucket, make_buckets
+from disttutor.plans.training import HEADER_ELEMENTS
+from disttutor.strategies.groups import Group
+from disttutor.traces import recorder
+
+
+def gradients_of(parameters: Sequence[tuple[str, Tensor]], sparse: set[int], work: float = 0.0) -> list[Gradient]:
+    """What a plan must know of each trainable parameter. sparse: ids of those whose gradients are sparse; work: flops
+    of backward for each weight."""
+    return [Gradient(name, p.numel(), p.element_size(), str(p.dtype).removeprefix("torch."), work * p.numel(),
+                     id(p) in sparse) for name, p in parameters]
+
+
+def sparse_parameters(model: nn.Module) -> set[int]:
+    """Ids of the weights of embeddings that yield sparse gradients."""
+    return {id(m.weight) for m in model.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag)) and m.sparse}
+
+
+def _nothing(b: int) -> None:
+    """For callers who do not want to know."""
+
+
+class Bucket:
+    """A flat buffer: the gradients of its parameters, a flag for each, and in the header bucket the loss, the count and
+    the flags of the sparse parameters."""
+
+    def __init__(self, parameters: list[Tensor], header: int):
+        self.parameters = parameters
+        like = parameters[0] if parameters else torch.zeros((), dtype=torch.float64)
+        sizes = [p.numel() for p in parameters]
+        self.buffer = torch.zeros(sum(sizes) + len(parameters) + header, dtype=like.dtype, device=like.device)
+        *pieces, self.flags, self.header = self.buffer.split([*sizes, len(parameters), header])
+        self.views = [piece.view(p.shape) for piece, p in zip(pieces, parameters, strict=True)]
+        self.filled = [False] * len(parameters)
+        self.missing = len(parameters)
+
+    def fill(self, slot: int) -> None:
+        """Copy the parameter's gradient to its place."""
+        self.views[slot].copy_(self.parameters[slot].grad)
+        self.missing -= not self.filled[slot]
+        self.filled[slot] = True
+
+    def complete(self, header: Sequence[float | Tensor]) -> None:
+        """Fill what backward has not reached in this step, and write flags and header."""
+        self.flags.fill_(1.0)
+        for slot, done in enumerate(self.filled):
+            if not done and self.parameters[slot].grad is not None:
+                self.fill(slot)
+            elif not done:
+                self.views[slot].zero_()
+                self.flags[slot] = 0.0
+        for place, value in enumerate(header):
+            self.header[place] = value
+        self.filled = [False] * len(self.parameters)
+        self.missing = len(self.parameters)
+
+    def hand_out(self) -> None:
+        """Give each parameter the sum of all ranks' gradients, or none where no rank used it."""
+        everywhere = not self.parameters or bool(self.flags.min() > 0)
+        used = None if everywhere else self.flags.tolist()
+        for slot, p in enumerate(self.parameters):
+            p.grad = self.views[slot] if everywhere or used[slot] else None
+
+
+class SparseBucket:
+    """A sparse gradient, which travels as it is: an all-reduce of its rows."""
+
+    def __init__(self, parameter: Tensor):
+        self.parameter = parameter
+        self.buffer: Tensor | None = None
+        self.missing = 1
+
+    def fill(self, slot: int) -> None:
+        self.missing = 0
+
+    def complete(self, header: Sequence[float | Tensor]) -> None:
+        p = self.parameter
+        empty = torch.sparse_coo_tensor(torch.zeros(1, 0, dtype=torch.int64, device=p.device),
+                                        torch.zeros(0, *p.shape[1:], dtype=p.dtype, device=p.device), p.shape)
+        self.buffer = empty.coalesce() if p.grad is None else p.grad.coalesce()
+        self.missing = 1
+
+
+class Exchange:
+    """All buckets of one model on one rank, and their order of departure.
+
+    on_full(b): called when bucket b is full, before it leaves; on_departed(b): when it has left. watched: index of a bucket that is held back for
+    the caller to exchange (see `DataParallel.watch`).
+    """
+
+    def __init__(self, model: nn.Module, group: Group, bucket_bytes: int | None):
+        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        sparse = sparse_parameters(model)
+        self.group = group
+        self.gradients = gradients_of(named, sparse)
+        members = make_buckets(self.gradients, bucket_bytes)
+        self.members, self.nbytes = members, bucket_nbytes(self.gradients, members)
+        self.header_at = header_bucket(self.gradients, members)
+        self.sparse = [p for _, p in named if id(p) in sparse]
+        self.buckets: list[Bucket | SparseBucket] = []
+        self.place: dict[int, tuple[int, int]] = {}
+        for b, indices in enumerate(members):
+            parameters = [named[i][1] for i in indices]
+            if parameters and id(parameters[0]) in sparse:
+                self.buckets.append(SparseBucket(parameters[0]))
+            else:
+                extra = HEADER_ELEMENTS + len(self.sparse) if b == self.header_at else 0
+                self.buckets.append(Bucket(parameters, extra))
+            self.place |= {id(p): (b, slot) for slot, p in enumerate(parameters)}
+        self.names = {id(p): name for name, p in named}
+        self.header: list[Any] = []
+        self.on_full: Callable[[int], None] = _nothing
+        self.on_departed: Callable[[int], None] = _nothing
+        self.watched: int | None = None
+        self._flights: dict[int, Any] = {}
+        self._departed = len(self.buckets)
+
+    def start(self, total: Tensor, count: Any) -> None:
+        """A new exchange begins, of gradients whose loss sums to `total` over `count` samples on this rank."""
+        self.header = [total, count]
+        self._flights, self._departed = {}, 0
+
+    def ready(self, parameter: Tensor) -> None:
+        """Backward has yielded this parameter's gradient. Its bucket leaves once it is full and those before it left.
+
+        Raises RuntimeError if the bucket has left already: the gradient came in two parts.
+        """
+        b, slot = self.place[id(parameter)]
+        if b < self._departed:
+            raise RuntimeError(
+                f"the gradient of {self.names[id(parameter)]!r} arrived again after its bucket had been sent: backward "
+                "reaches it more than once (reentrant checkpointing does that). Use form='bucketed', or "
+                "checkpoint(..., use_reentrant=False)")
+        self.buckets[b].fill(slot)
+        while self._departed < len(self.buckets) and not self.buckets[self._departed].missing:
+            self._depart()
+
+    def flush(self, *, one_by_one: bool = False) -> None:
+        """Send what has not left yet. one_by_one: wait for each before the next."""
+        while self._departed < len(self.buckets):
+            self._depart()
+            if one_by_one:
+                self._land(self._departed - 1)
+
+    def finish(self) -> tuple[float, float]:
+        """Wait for all buckets, hand out the summed gradients; return loss sum and count over all ranks."""
+        for b in sorted(self._flights):
+            self._land(b)
+        for bucket in self.buckets:
+            if isinstance(bucket, Bucket):
+                bucket.hand_out()
+        total, count, *sparse_flags = self.buckets[self.header_at].header.tolist()
+        for p, used in zip(self.sparse, sparse_flags, strict=True):
+            p.grad = self.buckets[self.place[id(p)][0]].buffer if used else None
+        return total, count
+
+    def weights_in(self, b: int) -> int:
+        """How many weights bucket b holds the gradients of."""
+        return sum(self.gradients[i].numel for i in self.members[b])
+
+    def _depart(self) -> None:
+        b = self._departed
+        header = [*self.header, *(float(p.grad is not None) for p in self.sparse)] if b == self.header_at else ()
+        self.buckets[b].complete(header)
+        self._departed += 1
+        self.on_full(b)
+        if b != self.watched:
+            work = dist.all_reduce(self.buckets[b].buffer, group=self.group.handle, async_op=True)
+            self._flights[b] = recorder().launch(work, "all_reduce", nbytes=self._size(b), group=self.group.ranks,
+                                                 process_group=self.group.handle, bucket=b)
+        self.on_departed(b)
+
+    def _land(self, b: int) -> None:
+        recorder().wait(self._flights.pop(b))
+
+    def _size(self, b: int) -> int:
+        """Bytes really handed over (a sparse gradient's: its values)."""
+        buffer = self.buckets[b].buffer
+        return buffer.values().nbytes if buffer.is_sparse else buffer.nbytes

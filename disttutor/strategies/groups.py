@@ -1,0 +1,51 @@
+"""Process groups along the axes of a mesh. With one rank there need not be any group at all."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch.distributed as dist
+
+from disttutor.plans import Mesh
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The ranks of one group, this process's place among them, and torch's handle (None where it is alone)."""
+
+    ranks: tuple[int, ...]
+    index: int
+    handle: Any = None
+
+    def __reduce__(self) -> tuple:
+        # A group does not travel: what a rank returns to the notebook stands alone there.
+        return (Group, ((self.ranks[self.index],), 0))
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return len(self.ranks)
+
+
+def world() -> tuple[int, int]:
+    """This process's rank and the world size; 0 and 1 in a process without a group."""
+    if dist.is_available() and dist.is_initialized():
+        return dist.get_rank(), dist.get_world_size()
+    return 0, 1
+
+
+def group_along(mesh: Mesh | None, *axes: str) -> Group:
+    """This rank's group along `axes` of the mesh (None: all ranks along the data axis). Every rank must call this.
+
+    Raises ValueError if the mesh has another number of ranks than there are.
+    """
+    rank, size = world()
+    mesh = mesh or Mesh(data=size)
+    if mesh.world_size != size:
+        raise ValueError(f"the mesh {mesh.sizes} has {mesh.world_size} ranks, but {size} are running")
+    mine = mesh.group(rank, *axes)
+    if len(mine) == 1:
+        return Group(mine, 0)
+    if len(mine) == size:
+        return Group(mine, rank, dist.group.WORLD)
+    handles = {ranks: dist.new_group(ranks) for ranks in mesh.groups(*axes)}
+    return Group(mine, mine.index(rank), handles[mine])
