@@ -98,8 +98,8 @@ class SparseBucket:
 class Exchange:
     """All buckets of one model on one rank, and their order of departure.
 
-    on_full(b): called when bucket b is full, before it leaves; on_departed(b): when it has left. watched: index of a bucket that is held back for
-    the caller to exchange (see `DataParallel.watch`).
+    on_full(b): called when bucket b is full, before it leaves; on_departed(b): when it has left. watched: index of a
+    bucket that is held back for the caller to exchange (see `DataParallel.watch`).
     """
 
     def __init__(self, model: nn.Module, group: Group, bucket_bytes: int | None):

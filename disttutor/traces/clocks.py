@@ -17,7 +17,7 @@ class Offset:
 
 def offset_from_pings(ping: Callable[[], tuple[int, int, int]], times: int = 16) -> Offset:
     """Estimate the other side's offset. `ping()` returns (my time when asking, its time when answering, my time when
-    the answer is here) in nanoseconds. The shortest round trip leaves the least room for error, so that one is believed.
+    the answer is here) in nanoseconds. The shortest round trip leaves the least room for error, so it is believed.
 
     Raises ValueError if `times` is below 1.
     """
