@@ -88,7 +88,7 @@ class _Panel:
         self.compute_rows = max(rows_needed(trace.of(r, COMPUTE)) for r in range(trace.world_size))
         self.comm_rows = max(rows_needed(trace.of(r, COMM)) for r in range(trace.world_size))
         self.comm_row = COMM_HEIGHT if self.comm_rows <= 3 else max(4.0, 3 * COMM_HEIGHT / self.comm_rows)
-        self.lanes_top = y + 32
+        self.lanes_top = y + 37
         self.rank_height = COMPUTE_HEIGHT + (2 + self.comm_rows * self.comm_row if self.comm_rows else 0)
         self.lanes_bottom = self.lanes_top + trace.world_size * (self.rank_height + RANK_GAP) - RANK_GAP
         self.bottom = self.lanes_bottom + 34
@@ -192,7 +192,7 @@ def _headline(trace: Trace, title: str, width: int, y: float) -> tuple[list[str]
     for words in wrap(title, room, 14, bold=True):
         y += 18
         parts.append(text(EDGE, y - 4, words, size=14, bold=True))
-    # The source stands in the corner: beside the title if there is room, else beside the sums, else on lines of its own.
+    # The source stands in the corner, beside the title or else beside the sums, if there is room; else on its own.
     corner = text_width(source, SIZE) + 24
     if text_width(title, 14, bold=True) + corner <= room:
         parts.append(text(width - EDGE, y - 4, source, size=SIZE, fill=MUTED, anchor="end"))
