@@ -27,7 +27,7 @@ bench: $(VENV)/installed
 	$(BIN)/python benchmarks/bench.py
 
 clean:
-	rm -rf $(VENV) build dist artifacts demo .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist artifacts disttutor-demo .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
