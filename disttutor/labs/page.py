@@ -23,8 +23,8 @@ class Table:
         """The table as HTML."""
         above = f"<caption style='text-align:left'>{escape(self.caption)}</caption>" if self.caption else ""
         head = "".join(f"<th style='text-align:left'>{escape(str(cell))}</th>" for cell in self.head)
-        rows = "".join("<tr>" + "".join(f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in row) + "</tr>"
-                       for row in self.rows)
+        cells = ["".join(f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in row) for row in self.rows]
+        rows = "".join(f"<tr>{row}</tr>" for row in cells)
         return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
