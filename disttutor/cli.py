@@ -43,7 +43,7 @@ def lab(
 ) -> None:
     """Copy the lessons into FOLDER, never over a changed file, and open JupyterLab there at the first one.
 
-    Further arguments are handed to jupyter lab as they are, for example --ServerApp.token=secret
+    Further arguments are handed to jupyter lab as they are, for example --IdentityProvider.token=secret
     """
     console = _console()
     folder = folder.expanduser()

@@ -54,8 +54,8 @@ def test_lab_says_only_what_changed(course, started, tmp_path):
 
 
 def test_lab_hands_further_arguments_on(course, started, tmp_path):
-    call("lab", str(tmp_path / "mine"), "--ServerApp.token=x", "--debug")
-    assert started[0][-2:] == ["--ServerApp.token=x", "--debug"]
+    call("lab", str(tmp_path / "mine"), "--IdentityProvider.token=x", "--debug")
+    assert started[0][-2:] == ["--IdentityProvider.token=x", "--debug"]
 
 
 def test_lab_keeps_its_copies_at_home_by_default(course, started, tmp_path, monkeypatch):

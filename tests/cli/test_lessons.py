@@ -165,12 +165,12 @@ def test_the_manifest_holds_hashes_by_name(course, mine):
 
 
 def test_jupyterlab_opens_at_the_first_lesson(course):
-    command = lab_command(course, browser=False, port=8899, more=["--ServerApp.token=x"])
+    command = lab_command(course, browser=False, port=8899, more=["--IdentityProvider.token=x"])
     assert command[:3] == [sys.executable, "-m", "jupyterlab"]
     assert f"--ServerApp.root_dir={course}" in command
     assert "--LabApp.default_url=/lab/tree/00_start.ipynb" in command
     assert {"--no-browser", "--port=8899"} <= set(command)
-    assert command[-1] == "--ServerApp.token=x"
+    assert command[-1] == "--IdentityProvider.token=x"
 
 
 def test_jupyterlab_chooses_port_and_browser_itself_unless_told(course, tmp_path):
