@@ -44,11 +44,12 @@ def rows_needed(spans: Iterable[Span]) -> int:
 def boxes_of(trace: Trace, rank: int, lane: str, pixels_per_second: float, hoverable: bool) -> list[Box]:
     """The boxes of one lane of one rank, in order of time within each row."""
     boxes: list[Box] = []
+    zero = trace.start
     many = many_microbatches(trace)
     for number, row in enumerate(rows_of(trace.of(rank, lane))):
         last: Box | None = None
         for span in row:
-            x = (span.start - trace.start) * pixels_per_second
+            x = (span.start - zero) * pixels_per_second
             width = span.duration * pixels_per_second
             if last and last.kind == span.kind and width < _THIN and last.x + last.width + _THIN > x:
                 if last.width < 2:

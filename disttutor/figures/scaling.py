@@ -38,7 +38,7 @@ def scaling(measured: Mapping[int, float], predicted: Mapping[int, float] | None
     ax.set_ylim(0, 1.06 * ax.get_ylim()[1])
     ax.yaxis.set_major_formatter(lambda value, _: turn.words(value) if value else "0")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9, frameon=False, labelcolor=INK)
-    said = "; ".join(f"{n} ranks {turn.words(turn(n, t))} measured"
+    said = "; ".join(f"{n} rank{'s' * (n > 1)} {turn.words(turn(n, t))} measured"
                      + (f", {turn.words(turn(n, predicted[n]))} predicted" if n in predicted else "")
                      for n, t in measured.items())
     return Picture(ax.figure, f"{title}, {SHOWS[show]}: {said}.",

@@ -171,14 +171,16 @@ class _Panel:
         if not self.numbered:
             return
         starts = {n: min(s.start for s in self.trace.spans if s.step == n) for n in self.trace.steps}
-        edges = [self.scale.x(start - self.trace.start) for start in starts.values()]
+        zero = self.trace.start
+        edges = [self.scale.x(start - zero) for start in starts.values()]
         room = min((b - a for a, b in zip(edges, edges[1:], strict=False)), default=self.scale.right - LEFT)
         words = "step {}" if room >= text_width(f"step {max(starts)}", SIZE) + 10 else "{}"
         free = 0.0
         for step, x in zip(starts, edges, strict=True):
-            yield line(x, self.lanes_top - 18, x, self.lanes_bottom + 6, stroke=INK, width=0.8)
             name = words.format(step)
-            if x >= free:
+            named = x >= free
+            yield line(x, self.lanes_top - (18 if named else 4), x, self.lanes_bottom + 6, stroke=INK, width=0.8)
+            if named:
                 yield text(x + 4, self.lanes_top - 9, name, size=SIZE)
                 free = x + 8 + text_width(name, SIZE)
 

@@ -28,6 +28,20 @@ def covered(intervals: Iterable[tuple[float, float]]) -> float:
     return sum(end - start for start, end in intervals)
 
 
+def common(some: list[tuple[float, float]], others: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The times that two lists of disjoint intervals in order have in common."""
+    out, i, j = [], 0, 0
+    while i < len(some) and j < len(others):
+        start, end = max(some[i][0], others[j][0]), min(some[i][1], others[j][1])
+        if start < end:
+            out.append((start, end))
+        if some[i][1] < others[j][1]:
+            i += 1
+        else:
+            j += 1
+    return out
+
+
 def busy(trace: Trace, rank: int, lane: str | None = COMPUTE) -> float:
     """Seconds in which the rank did something on `lane` (None: on any)."""
     return covered(merged(trace.of(rank, lane)))
@@ -51,11 +65,10 @@ def bubble_ratio(trace: Trace) -> float:
 
 
 def hidden_communication(trace: Trace, rank: int) -> float:
-    """Share of the rank's communication time during which it also computed; 0 if it did not communicate."""
+    """Share of the rank's communication time during which it also computed; 0 if that took no time."""
     comm = merged(trace.of(rank, COMM))
-    compute = merged(trace.of(rank, COMPUTE))
-    both = sum(max(0.0, min(a[1], b[1]) - max(a[0], b[0])) for a in comm for b in compute)
-    return both / covered(comm) if comm else 0.0
+    total = covered(comm)
+    return covered(common(comm, merged(trace.of(rank, COMPUTE)))) / total if total else 0.0
 
 
 def bytes_entered(trace: Trace, rank: int) -> int:
