@@ -21,6 +21,8 @@ import struct
 import sys
 from multiprocessing.connection import Connection
 
+from disttutor.cluster import hugepages
+
 PRELOAD = (
     "torch",
     "torch.distributed",
@@ -89,10 +91,14 @@ class Server:
 
     def serve(self) -> None:
         waiting = [self.control, self.wake_read] + ([] if self.kernel_fd is None else [self.kernel_fd])
+        gathered = False
         while True:
             # Without a pidfd the parent is looked at twice a second; the socket alone would not tell, since a child
             # that the notebook forked (a DataLoader's worker) holds a copy of its end.
-            ready, _, _ = select.select(waiting, [], [], None if self.kernel_fd is not None else 0.5)
+            ready, _, _ = select.select(waiting, [], [], 0.5 if self.kernel_fd is None or not gathered else None)
+            if not ready and not gathered and not self.ranks:
+                hugepages.gather()  # takes half a second: only while nobody waits for a rank
+                gathered = True
             if self.kernel_fd in ready or os.getppid() != self.kernel:
                 break
             if self.wake_read in ready:
@@ -138,13 +144,14 @@ class Server:
         except BlockingIOError:
             pass
         while self.ranks:
-            pid, wait_status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None:
                 return
-            status = self.ranks.pop(pid, None)
-            if status is not None:
-                _tell(status, os.waitstatus_to_exitcode(wait_status))
-                os.close(status)
+            _kill_group(ended.si_pid)  # what the rank had started; its number is not free again before the next line
+            _, wait_status = os.waitpid(ended.si_pid, 0)
+            status = self.ranks.pop(ended.si_pid)
+            _tell(status, os.waitstatus_to_exitcode(wait_status))
+            os.close(status)
 
 
 def _tell(fd: int, number: int) -> None:

@@ -102,32 +102,38 @@ class Group:
         return not self.usable or any(member.look() for member in self.members)
 
     def leave(self) -> None:
-        """End the ranks politely (files closed, exit functions run), and those that linger by force."""
+        """Let the ranks end by themselves (their exit functions run; after two seconds they are gone in any case).
+
+        Does not wait for it: to end a process that has torch in its memory takes longer than a small run.
+        """
+        self.usable = False
         for member in self.members:
             try:
                 member.channel.send("leave")
             except OSError:
                 pass
-        self._await_ends(1.0)
-        self.kill()
+        self._let_go()
 
     def kill(self) -> None:
-        """End every rank and what it started, at once. Whatever happens, nothing of this group stays."""
+        """End every rank and what it started, at once, and wait until they are gone."""
         self.usable = False
         try:
             for member in self.members:
                 member.kill()
             self._await_ends(5.0)
         finally:
-            for member in self.members:
-                member.close()
-            self.members = []
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for member in self.members:
+            member.close()
+        self.members = []
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _await_ends(self, seconds: float) -> None:
         end = time.monotonic() + seconds
         while True:
-            left = [m for m in self.members if m.pid is not None and not m.look()]
+            left = [m for m in self.members if not m.look() and m.pid is not None]
             rest = end - time.monotonic()
             if not left or rest <= 0:
                 return

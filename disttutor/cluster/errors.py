@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_OURS = {os.path.join(_HERE, name) for name in ("rank_main.py", "boot.py", "attach.py")} | {"<string>"}
 _LONGEST = 12_000  # characters of one traceback
 
 
@@ -128,12 +129,16 @@ def with_cells(text: str) -> str:
 
 def learners_frame(frames: Sequence[tuple[str, int, str]]) -> tuple[str, int, str] | None:
     """The innermost frame that the learner wrote: in a cell, else outside the installed libraries."""
-    libraries = (os.path.dirname(_HERE), os.path.dirname(os.__file__), "<")
-    for mine in (lambda f: cell_name(f) is not None, lambda f: not f.startswith(libraries), lambda f: True):
+    for mine in (lambda f: cell_name(f) is not None, lambda f: not _is_library(f), lambda f: True):
         for frame in reversed(frames):
             if mine(frame[0]):
                 return frame
     return None
+
+
+def _is_library(filename: str) -> bool:
+    installed = (os.path.dirname(_HERE), os.path.dirname(os.__file__), sys.prefix, sys.base_prefix, "<")
+    return filename.startswith(installed) or "site-packages" in filename
 
 
 def names(ranks: Iterable[int]) -> str:
@@ -180,7 +185,11 @@ def _headline(report: dict[str, Any]) -> str:
 def _in_short(peer: Fault) -> str:
     if peer.died:
         return f"then rank {peer.rank} {_how_it_ended(peer.exit_code)}"
-    return f"then rank {peer.rank} saw {_headline(peer.report)}"
+    report = peer.report
+    if peer.of_a_peer:  # gloo's long text: the place in its C++ source, and advice
+        message = re.sub(r"^\[/\S+\] ", "", report["message"]).partition(". This is")[0]
+        report = {**report, "message": _cut(message, 120)}
+    return f"then rank {peer.rank} saw {_headline(report)}"
 
 
 def _cut(text: str, longest: int = 300) -> str:
@@ -210,7 +219,7 @@ def stack_in_words(dump: str) -> str:
     """What faulthandler wrote about one rank, innermost frame first, with the notebook's lines in it."""
     lines = []
     for filename, line, function in re.findall(r'File "([^"]+)", line (\d+) in (.+)', dump):
-        if filename in (os.path.join(_HERE, "rank_main.py"), os.path.join(_HERE, "boot.py"), "<string>"):
+        if filename in _OURS:
             break
         lines.append(f"    in {function}  ({place(filename, int(line))})")
     return "\n".join(lines) or "    (no Python code of yours: it was waiting for work or starting)"

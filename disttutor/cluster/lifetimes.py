@@ -55,6 +55,12 @@ def run(
     Raises RankError if a rank raises, dies, or does not return in time; TypeError, ValueError or RuntimeError, before
     anything starts, for what cannot be run.
     """
+    from disttutor.cluster import attach
+
+    if attach.started_by_torchrun():
+        raise RuntimeError(
+            "run() starts ranks of its own, but this process is one of torchrun's ranks: use Cluster().run(...)"
+        )
     return _FRESH.run(lay_out(ranks, device, threads), fn, args, timeout, record, slow_motion, output)
 
 
@@ -79,7 +85,10 @@ class Ranks:
             start = time.perf_counter()
             for remark in layout.remarks:
                 console.remark(remark)
-            answers = self._answers(layout, info, parcel, timeout, console, label)
+            try:
+                answers = self._answers(layout, info, parcel, timeout, console, label)
+            except KeyboardInterrupt:  # said shortly: where the notebook stood when it waited is of no interest
+                raise KeyboardInterrupt(f"{label} was stopped; its ranks are gone") from None
             results = Results(_read_all(answers))
             results.seconds = time.perf_counter() - start
             if info["record"]:
@@ -275,12 +284,12 @@ def _read_all(answers: list) -> list[Any]:
     return values
 
 
-def _trace(events: list[Any], slow_motion: Any) -> Any:
+def _trace(events: list[Any], slow_motion: Any, offsets: list[int] | None = None, note: str = "") -> Any:
     from disttutor import traces
 
-    if slow_motion is None:
-        return traces.merge(events, source="measured")
-    return traces.merge(events, source="slow motion", note=slow_motion.describe())
+    source = "measured" if slow_motion is None else "slow motion"
+    notes = [slow_motion.describe()] if slow_motion is not None else []
+    return traces.merge(events, source=source, note="; ".join([*notes, *filter(None, [note])]), offsets=offsets)
 
 
 def _end_in(process: int, ranks: Ranks) -> None:

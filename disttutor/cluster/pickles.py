@@ -64,10 +64,17 @@ def _pickler_class() -> type:
                 return _reduce_tensor(value, torch)
             if isinstance(value, types.FunctionType):
                 _note_source(value.__code__.co_filename, self.sources)
+            if isinstance(value, types.CodeType):  # cloudpickle forgets the cell that code comes from
+                make, arguments = self.dispatch_table[types.CodeType](value)
+                return _code, (make, arguments, value.co_filename)
             return super().reducer_override(value)
 
     _PICKLER.append(Pickler)
     return Pickler
+
+
+def _code(make: Any, arguments: tuple, filename: str) -> types.CodeType:
+    return make(*arguments).replace(co_filename=filename)
 
 
 def _note_source(filename: str, sources: dict[str, list[str]]) -> None:

@@ -80,10 +80,9 @@ class RankProcess:
 
     def kill(self) -> None:
         """SIGKILL to the rank and all it started: a rank inside a collective listens to nothing else."""
-        self.look()
-        if self.pid is None:
-            return  # not forked yet: it will find its connection closed and leave
-        for kill in (os.killpg,) if self.ended else (os.killpg, os.kill):
+        if self.look() or self.pid is None:
+            return  # it has ended, or is not forked yet and will find its connection closed
+        for kill in (os.killpg, os.kill):
             try:
                 kill(self.pid, signal.SIGKILL)
             except OSError:
