@@ -1,0 +1,185 @@
+"""Lesson 04's second half: what a batch costs in memory and time, what its size does to training, and what accumulating
+brings on a cluster that is not here."""
+
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from disttutor.cost import simulate
+from disttutor.models import MLP, classification, digits
+from disttutor.plans import Device, Gradient, Link, Machine, Mesh, data_parallel_step
+from disttutor.strategies import EpochSampler, Single
+from disttutor.traces import bubble_share
+
+# ------------------------------------------------------------------------------------------------- memory and time
+
+
+class Activations:
+    """Bytes that forward keeps for backward, while this context is open: `held` now, `peak` at most.
+
+    Weights and tensors in `known` are not counted, as they are in memory anyway; what several layers keep counts once.
+    """
+
+    def __init__(self, model: nn.Module, known: Iterable[Tensor] = ()):
+        self.held = self.peak = 0
+        self._anyway = {t.data_ptr() for t in (*model.parameters(), *known)}
+        self._users: dict[tuple, int] = {}
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda kept: kept.tensor)
+
+    def __enter__(self) -> "Activations":
+        self._hooks.__enter__()
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._hooks.__exit__(*problem)
+
+    def _pack(self, tensor: Tensor) -> "_Kept":
+        kept, key = _Kept(tensor), (tensor.data_ptr(), tensor.nbytes)
+        if tensor.data_ptr() not in self._anyway:
+            self._users[key] = self._users.get(key, 0) + 1
+            if self._users[key] == 1:
+                self.held += tensor.nbytes
+                self.peak = max(self.peak, self.held)
+            weakref.finalize(kept, self._release, key, tensor.nbytes)     # backward lets go of it
+        return kept
+
+    def _release(self, key: tuple, nbytes: int) -> None:
+        self._users[key] -= 1
+        if not self._users[key]:
+            del self._users[key]
+            self.held -= nbytes
+
+
+class _Kept:
+    """A tensor that backward will ask for."""
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+
+@dataclass(frozen=True)
+class Price:
+    """Of one training step: peak `activations` in bytes, and `seconds` on this machine."""
+
+    activations: int
+    seconds: float
+
+
+def price(accumulate: int, batch: tuple[Tensor, Tensor], widths: tuple[int, ...] = (64, 512, 512, 10)) -> Price:
+    """What a step in one process on `batch`, cut into `accumulate` micro-batches, takes."""
+    model = MLP(widths, seed=0, dtype=batch[0].dtype)
+    strategy = Single(model, classification, partial(torch.optim.SGD, lr=0.1), accumulate=accumulate)
+    with Activations(model) as activations:
+        strategy.step(batch)
+    seconds = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        strategy.step(batch)
+        seconds.append(time.perf_counter() - begun)
+    return Price(activations.peak, min(seconds))
+
+
+# ------------------------------------------------------------------------------------------------- learning rates
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train: samples an update (`batch`), learning `rate`, and updates over which it rises to that (`warm_up`)."""
+
+    batch: int
+    rate: float
+    warm_up: int = 1
+
+
+def losses_by_epoch(rank: int, recipes: list[Recipe], epochs: int = 10) -> list[float]:
+    """Train recipe number `rank` alone, and return the mean loss over all training digits before and after each epoch.
+
+    Large batches are accumulated from micro-batches of 32. Momentum is 0.9, as in Goyal et al. 2017.
+    """
+    recipe, data = recipes[rank], digits(torch.float64)
+    strategy = Single(
+        MLP((64, 32, 10), seed=0, dtype=torch.float64),
+        classification,
+        partial(torch.optim.SGD, lr=recipe.rate, momentum=0.9),
+        accumulate=recipe.batch // 32,
+        schedule=partial(torch.optim.lr_scheduler.LambdaLR, lr_lambda=lambda n: min(1.0, (n + 1) / recipe.warm_up)),
+    )
+    everything = data.train_x, data.train_y
+    sampler = EpochSampler(len(data.train_y), recipe.batch, seed=0)
+    losses = [strategy.evaluate(classification, everything)]
+    for _ in range(epochs):
+        for chosen in sampler:
+            strategy.step((data.train_x[chosen], data.train_y[chosen]))
+        losses.append(strategy.evaluate(classification, everything))
+    return losses
+
+
+# ------------------------------------------------------------------------------------------------- far away
+
+# A large-matrix multiplication as measured on an H100 (stas00/ml-engineering, "MAMF"), in flop/s; real training
+# reaches less, and then computes for longer beside the same exchange.
+H100 = Device(794.5e12, "H100")
+# Bytes/s and direction for each GPU between nodes of eight (stas00/ml-engineering). Latency of a hop: 56 of the ring's
+# 64 hops stay in a node (3.4 µs), 8 leave it (14 µs), as NCCL's own tuner has them (src/graph/tuning.cc): 4.7 µs.
+NETWORKS = {
+    "50 GB/s a GPU (DGX H100)": 50e9,
+    "25 GB/s a GPU (DGX A100)": 25e9,
+    "6.25 GB/s a GPU (AWS P4d)": 6.25e9,
+}
+HOP = 4.7e-6
+RANKS, SEQUENCES, TOKENS = 64, 4, 1024              # a micro-batch is 4 sequences of 1,024 tokens
+
+
+def gpt2_xl() -> list[Gradient]:
+    """The gradients of GPT-2 XL (Radford et al. 2019: 48 layers, width 1,600), one for each layer, in bfloat16."""
+    width, layers, tokens = 1600, 48, SEQUENCES * TOKENS
+    sizes = {"embeddings": (50_257 + 1_024) * width}
+    sizes |= {f"layer {i}": 12 * width**2 + 13 * width for i in range(layers)} | {"norm": 2 * width}
+    return [Gradient(name, n, 2, "bfloat16", flops=4.0 * n * tokens) for name, n in sizes.items()]
+
+
+def predicted_step(accumulate: int, bandwidth: float, ranks: int = RANKS):
+    """One data-parallel step of GPT-2 XL on `ranks` H100s with this network, as a predicted Trace."""
+    gradients = gpt2_xl()
+    forward = sum(g.flops for g in gradients) / 2
+    plan = data_parallel_step(gradients, Mesh(data=ranks), accumulate=accumulate, forward_flops=forward)
+    return simulate(plan, Machine(H100, Link(HOP, bandwidth, "network")))
+
+
+def computing_share(accumulate: int, bandwidth: float) -> float:
+    """Share of a step in which the ranks compute; in the rest they wait for the exchange."""
+    return 1 - bubble_share(predicted_step(accumulate, bandwidth))
+
+
+# ------------------------------------------------------------------------------------------------- the picture
+
+
+def curves(points: Mapping[str, Mapping[float, float]], *, title: str, xlabel: str, ylabel: str,
+           x_words: Callable[[float], str] | None = None, highest: float | None = None):
+    """A Picture of curves of name to {x: y}, each named at its end. x_words: on a doubling axis, what stands at each x.
+
+    Values above `highest` are cut off.
+    """
+    from disttutor.figures.picture import Picture, axes, label_ends
+    from disttutor.figures.style import DASHES, MARKERS, SERIES, plain_number
+
+    ax = axes(title, xlabel, ylabel)
+    ends, said = [], []
+    for i, (name, line) in enumerate(points.items()):
+        xs, ys = list(line), list(line.values())
+        ax.plot(xs, ys, color=SERIES[i], linestyle=DASHES[i], marker=MARKERS[i], markersize=5, linewidth=1.8)
+        ends.append((name, xs[-1], min(ys[-1], highest or ys[-1]), SERIES[i]))
+        said.append(f"{name} goes from {plain_number(ys[0])} to {plain_number(ys[-1])}")
+    if x_words:
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(xs, list(map(x_words, xs)))
+        ax.minorticks_off()
+    ax.set_ylim(0, highest)
+    label_ends(ax, ends)
+    return Picture(ax.figure, f"{title}: {'; '.join(said)}.", f"{title}: {', '.join(points)}.")
