@@ -60,11 +60,9 @@ class Machine:
         such steps; broadcast and reduce send the array down the ring in n pieces, 2(n-1) steps of which each link
         carries n. Raises ValueError for a kind that has no ring.
         """
-        if ranks == 1:
-            return 0.0
         steps = {"all_reduce": 2 * (ranks - 1), "all_gather": ranks - 1, "reduce_scatter": ranks - 1,
                  "all_to_all": ranks - 1, "broadcast": 2 * (ranks - 1), "reduce": 2 * (ranks - 1),
                  "barrier": 2 * (ranks - 1)}
         if kind not in steps:
             raise ValueError(f"no ring is known for {kind!r}; kinds that work: {', '.join(steps)}")
-        return steps[kind] * self.link.seconds(nbytes / ranks)
+        return steps[kind] * self.link.seconds(nbytes / ranks) if ranks > 1 else 0.0

@@ -4,7 +4,7 @@ An `Op` says what is done, by whom, about what, and how much. The same object is
 recorded run can be held against its plan operation by operation, to the byte.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 COMPUTE, COMM = "compute", "comm"
 
@@ -43,8 +43,15 @@ class Op:
     chunk: int | None = None
     layer: int | None = None
     after: tuple["Key", ...] = ()
+    # Worked out once, since a simulation asks for them at every turn. subject: what it is about, as (name, number)
+    # pairs. key: what tells this operation from all others of a plan: its rank, kind, peer and subject.
+    subject: tuple[tuple[str, int], ...] = field(init=False, repr=False, compare=False)
+    key: "Key" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        pairs = tuple((name, number) for name in SUBJECTS if (number := getattr(self, name)) is not None)
+        object.__setattr__(self, "subject", pairs)
+        object.__setattr__(self, "key", (self.rank, self.kind, self.peer, pairs))
         if self.kind not in LANE_OF:
             raise ValueError(f"unknown kind of operation {self.kind!r}; kinds that work: {', '.join(LANE_OF)}")
         if self.nbytes < 0 or self.flops < 0:
@@ -59,17 +66,6 @@ class Op:
     def lane(self) -> str:
         """The lane of its rank on which it runs: "compute" or "comm"."""
         return LANE_OF[self.kind]
-
-    @property
-    def subject(self) -> tuple[tuple[str, int], ...]:
-        """What it is about, as (name, number) pairs."""
-        pairs = ((name, getattr(self, name)) for name in SUBJECTS)
-        return tuple((name, number) for name, number in pairs if number is not None)
-
-    @property
-    def key(self) -> "Key":
-        """What tells this operation from all others of a plan: its rank, kind, peer and subject."""
-        return (self.rank, self.kind, self.peer, self.subject)
 
     @property
     def label(self) -> str:

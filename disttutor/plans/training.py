@@ -21,7 +21,7 @@ HEADER_ELEMENTS = 2                # the loss, and the number of samples it is t
 class Gradient:
     """One parameter's gradient as a plan sees it: numel elements of `itemsize` bytes, in a tensor type `dtype`.
 
-    flops: work of backward that yields it for one micro-batch. sparse: exchanged alone, at its own size.
+    flops: work of backward that yields it, for one sample. sparse: exchanged alone, at its own size.
     """
 
     name: str
@@ -42,12 +42,11 @@ def make_buckets(gradients: Sequence[Gradient], bucket_bytes: int | None) -> lis
 
     A bucket closes before the gradient that would lift it over `bucket_bytes`; one larger than that gets a bucket of
     its own. Types do not mix; a sparse gradient is always alone. `None` makes a bucket of each gradient. The loss and
-    the sample count travel with the first bucket of float32 or float64; where there is none, an empty bucket is added
-    at the end for them. Raises ValueError for a size that is not positive.
+    the sample count travel with the first bucket of float32 or float64; where there is none, and where sparse gradients
+    need flags that are known only after backward, an empty bucket is added at the end for them.
+    Raises ValueError for a size that is not positive.
     """
-    if bucket_bytes is not None and bucket_bytes <= 0:
-        raise ValueError(f"bucket_bytes is {bucket_bytes}; it must be greater than 0, "
-                         "or None for a bucket of each gradient")
+    check_bucket_bytes(bucket_bytes)
     buckets: list[list[int]] = []
     room, holds = 0, None
     for i in reversed(range(len(gradients))):
@@ -58,14 +57,23 @@ def make_buckets(gradients: Sequence[Gradient], bucket_bytes: int | None) -> lis
         buckets[-1].append(i)
         room -= g.nbytes
         holds = None if g.sparse else g.dtype
-    if not any(_can_carry_header(gradients, members) for members in buckets):
+    if any(g.sparse for g in gradients) or not any(_can_carry_header(gradients, b) for b in buckets):
         buckets.append([])
     return buckets
 
 
+def check_bucket_bytes(bucket_bytes: int | None) -> None:
+    """Raises ValueError for a size that is not positive."""
+    if bucket_bytes is not None and not bucket_bytes > 0:
+        raise ValueError(f"bucket_bytes is {bucket_bytes}; it must be greater than 0, "
+                         "or None for a bucket of each gradient")
+
+
 def header_bucket(gradients: Sequence[Gradient], buckets: Sequence[Sequence[int]]) -> int:
     """Index of the bucket that also carries the loss, the sample count and the sparse gradients' flags."""
-    return next(b for b, members in enumerate(buckets) if not members or _can_carry_header(gradients, members))
+    if not buckets[-1]:
+        return len(buckets) - 1
+    return next(b for b, members in enumerate(buckets) if _can_carry_header(gradients, members))
 
 
 def bucket_nbytes(gradients: Sequence[Gradient], buckets: Sequence[Sequence[int]]) -> list[int]:
@@ -90,12 +98,14 @@ def _can_carry_header(gradients: Sequence[Gradient], members: Sequence[int]) -> 
 
 
 def data_parallel_step(gradients: Sequence[Gradient], mesh: Mesh, *, bucket_bytes: int | None = 25 * 2**20,
-                       form: str = "overlapped", accumulate: int = 1, forward_flops: float = 0.0) -> Plan:
+                       form: str = "overlapped", accumulate: int = 1, forward_flops: float = 0.0,
+                       shares: Sequence[Sequence[int]] | None = None) -> Plan:
     """One step on every rank of `mesh.data`: forward and backward of `accumulate` micro-batches, exchange, update.
 
-    gradients: those of the trainable parameters, in the model's order. forward_flops: work of one micro-batch's
-    forward. Only the last micro-batch's backward is followed by an exchange. In the forms other than "overlapped" the
-    exchange waits for the whole backward. Raises ValueError for an unknown form or a count below 1.
+    gradients: those of the trainable parameters, in the model's order. forward_flops: work of forward for one sample.
+    shares: samples in each micro-batch, rank by rank (default: `accumulate` micro-batches of one sample each). Only the
+    last micro-batch's backward is followed by an exchange. In the forms other than "overlapped" the exchange waits for
+    the whole backward. Raises ValueError for an unknown form, a count below 1, or shares for another number of ranks.
     """
     if form not in FORMS:
         raise ValueError(f"unknown form {form!r}; forms that work: {', '.join(FORMS)}")
@@ -103,34 +113,38 @@ def data_parallel_step(gradients: Sequence[Gradient], mesh: Mesh, *, bucket_byte
         raise ValueError(f"accumulate is {accumulate}; it must be 1 or more micro-batches")
     if mesh.world_size != mesh.data:
         raise ValueError(f"data parallelism alone needs a mesh with only a data axis, not {mesh.sizes}")
+    shares = shares or [[1] * accumulate] * mesh.data
+    if len(shares) != mesh.data or not all(shares):
+        raise ValueError(f"shares {list(shares)} do not fit {mesh.data} ranks: it takes a list of one or more "
+                         "micro-batches for each")
     buckets = make_buckets(gradients, None if form == "end" else bucket_bytes)
     sizes = bucket_nbytes(gradients, buckets)
     return Plan(
         name=f"data parallel, {form}",
-        ops=tuple(tuple(_rank_ops(rank, gradients, buckets, sizes, mesh.group(rank, "data"), form, accumulate,
+        ops=tuple(tuple(_rank_ops(rank, gradients, buckets, sizes, mesh.group(rank, "data"), form, shares[rank],
                                   forward_flops)) for rank in range(mesh.world_size)),
         mesh=mesh,
     )
 
 
 def _rank_ops(rank: int, gradients: Sequence[Gradient], buckets: list[list[int]], sizes: list[int],
-              group: tuple[int, ...], form: str, accumulate: int, forward_flops: float):
+              group: tuple[int, ...], form: str, samples: Sequence[int], forward_flops: float):
     whole_backward = sum(g.flops for g in gradients)
     reduces, backwards = [], []
-    for m in range(accumulate):
-        last = m == accumulate - 1
-        yield Op(kind="forward", rank=rank, microbatch=m, flops=forward_flops)
+    for m, n in enumerate(samples):
+        last = m == len(samples) - 1
+        yield Op(kind="forward", rank=rank, microbatch=m, flops=n * forward_flops)
         if last and form == "overlapped" and len(group) > 1:
             for b, members in enumerate(buckets):
                 part = Op(kind="backward", rank=rank, microbatch=m, bucket=b,
-                          flops=sum(gradients[i].flops for i in members))
+                          flops=n * sum(gradients[i].flops for i in members))
                 backwards.append(part)
                 yield part
                 reduces.append(Op(kind="all_reduce", rank=rank, bucket=b, nbytes=sizes[b], group=group,
                                   after=(part.key,)))
                 yield reduces[-1]
         else:
-            backwards.append(Op(kind="backward", rank=rank, microbatch=m, flops=whole_backward))
+            backwards.append(Op(kind="backward", rank=rank, microbatch=m, flops=n * whole_backward))
             yield backwards[-1]
     if form != "overlapped" and len(group) > 1:
         for b, nbytes in enumerate(sizes):

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from disttutor.plans import FORMS, Mesh, Plan, data_parallel_step
+from disttutor.plans.training import check_bucket_bytes
 from disttutor.strategies.batch_norm import SynchronizedBatchNorm, synchronize_batch_norm
 from disttutor.strategies.broadcast import broadcast_state, sum_over
 from disttutor.strategies.buckets import Bucket, Exchange, gradients_of, sparse_parameters
@@ -43,6 +44,7 @@ class DataParallel(Strategy):
                  sync_batch_norm: bool = False, **common: Any):
         if form not in FORMS:
             raise ValueError(f"unknown form {form!r}; forms that work: {', '.join(FORMS)}")
+        check_bucket_bytes(bucket_bytes)
         self.group = group_along(mesh, "data")
         self.ranks, self.index = self.group.size, self.group.index
         if sync_batch_norm:
@@ -154,11 +156,12 @@ class DataParallel(Strategy):
 
     def plan(self, samples: int) -> Plan:
         """What every rank does in one step on a global batch of `samples`, before it is done."""
-        share = share_sizes(samples, self.ranks * self.accumulate)[0]
+        sizes = share_sizes(samples, self.ranks * self.accumulate)
+        shares = [sizes[at:at + self.accumulate] for at in range(0, len(sizes), self.accumulate)]
         named = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
-        gradients = gradients_of(named, sparse_parameters(self.model), work=BACKWARD_WORK * share)
+        gradients = gradients_of(named, sparse_parameters(self.model), work=BACKWARD_WORK)
         return data_parallel_step(gradients, Mesh(data=self.ranks), bucket_bytes=self.bucket_bytes, form=self.form,
-                                  accumulate=self.accumulate, forward_flops=self.forward_work(share))
+                                  shares=shares, forward_flops=self.forward_work(1))
 
     # ------------------------------------------------------------------------------------------------- the state
 
