@@ -119,10 +119,11 @@ def data_parallel_step(gradients: Sequence[Gradient], mesh: Mesh, *, bucket_byte
                          "micro-batches for each")
     buckets = make_buckets(gradients, None if form == "end" else bucket_bytes)
     sizes = bucket_nbytes(gradients, buckets)
+    everybody = mesh.group(0, "data")           # asked for once: a thousand ranks would name a thousand each
     return Plan(
         name=f"data parallel, {form}",
-        ops=tuple(tuple(_rank_ops(rank, gradients, buckets, sizes, mesh.group(rank, "data"), form, shares[rank],
-                                  forward_flops)) for rank in range(mesh.world_size)),
+        ops=tuple(tuple(_rank_ops(rank, gradients, buckets, sizes, everybody, form, shares[rank], forward_flops))
+                  for rank in range(mesh.world_size)),
         mesh=mesh,
     )
 
