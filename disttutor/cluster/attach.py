@@ -24,7 +24,7 @@ from disttutor.cluster.devices import cores, count_gpus
 from disttutor.cluster.errors import Fault, RankError, blame, describe_exception, stack_in_words
 from disttutor.cluster.output import Console
 from disttutor.cluster.payload import check_call, name_of
-from disttutor.cluster.pickles import pack, unpack
+from disttutor.cluster.pickles import pack
 
 _LINGER = 1.5  # seconds that a rank with a fault stays, so that the others can read it before torchrun ends them
 _GRACE = 0.5  # seconds in which a rank that lost a peer looks for that peer's own report
@@ -94,7 +94,7 @@ class Attached:
             answers = self._exchange(info, parcel)
         except RankError:
             raise
-        except BaseException as problem:  # noqa: BLE001 - SystemExit too must be told to the others
+        except BaseException as problem:  # SystemExit too must be told to the others
             raise self._report(problem) from None
         results = Results(_read_all(answers))
         results.seconds = time.perf_counter() - start
@@ -212,7 +212,7 @@ class Attached:
     def _quiet(self) -> None:
         """The script prints once, not once a rank."""
         if self.rank != 0:
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+            sys.stdout = open(os.devnull, "w")
 
     def _show(self, rank: int | None, text: str) -> None:
         self._stdout.write(text if rank is None else f"[rank {rank}] {text}")

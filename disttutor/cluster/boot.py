@@ -58,7 +58,7 @@ def preload() -> None:
     for name in PRELOAD:
         try:
             importlib.import_module(name)
-        except Exception as problem:  # noqa: BLE001 - a broken optional module must not keep the server from serving
+        except Exception as problem:  # a broken optional module must not keep the server from serving
             print(f"not preloaded: {name}: {type(problem).__name__}: {problem}", file=sys.stderr)
     gc.collect()
     gc.freeze()  # the collector then leaves these pages alone, and ranks go on sharing them

@@ -277,7 +277,7 @@ def _read_all(answers: list) -> list[Any]:
     for rank, (_, parcel) in enumerate(answers):
         try:
             values.append(unpack(parcel))
-        except Exception as problem:  # noqa: BLE001 - unpickling raises anything
+        except Exception as problem:  # unpickling raises anything
             told = describe_exception(problem, skip=__file__)
             headline = f"rank {rank} returned something that cannot be read here: {told['type']}: {told['message']}"
             raise RankError(rank, "raised", f"{headline}\n\n{with_cells(told['text'])}") from None

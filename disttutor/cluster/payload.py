@@ -31,7 +31,7 @@ def pack_call(function: Callable[..., Any], arguments: tuple, ranks: int) -> tup
     sources: dict[str, list[str]] = {}
     try:
         parcel = pack((function, arguments), sources)
-    except Exception as problem:  # noqa: BLE001 - pickling raises anything
+    except Exception as problem:  # pickling raises anything
         raise TypeError(_refusal(function, arguments, problem)) from None
     if parcel.nbytes > LARGE:
         _warn_of_large(function, ranks)
@@ -96,7 +96,7 @@ def _culprit(value: Any, path: str, seen: set[int]) -> tuple[str, Any] | None:
     try:
         pack(value)
         return None
-    except Exception:  # noqa: BLE001
+    except Exception:
         for name, part in parts(value, path):
             if found := _culprit(part, name, seen):
                 return found
@@ -206,7 +206,7 @@ def _nbytes(value: Any) -> int:
     if callable(getattr(value, "state_dict", None)):
         try:
             return _nbytes(value.state_dict())
-        except Exception:  # noqa: BLE001 - only an estimate
+        except Exception:  # only an estimate
             return 0
     return 0
 

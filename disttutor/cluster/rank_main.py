@@ -57,7 +57,7 @@ def _serve(channel: Channel) -> None:
                 channel.send("ready", {"pid": os.getpid()})
                 continue
             answer = _call(info, parcel)
-        except BaseException as problem:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are news too
+        except BaseException as problem:  # SystemExit and KeyboardInterrupt are news too
             _flush()
             channel.send("raised", describe_exception(problem, skip=__file__) | {"when": time.monotonic()})
         else:
@@ -164,7 +164,7 @@ def _speak_through(out) -> None:
         os.dup2(out.fileno(), 2)
         out.close()
         for name, fd in (("stdout", 1), ("stderr", 2)):
-            stream = open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+            stream = open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
             setattr(sys, name, stream)
         faulthandler.enable(file=2)
     warnings.showwarning = _send_warning
@@ -213,7 +213,7 @@ _OPEN: list[Any] = []  # files that must stay open as long as the process lives
 
 
 def _keep_open(path: str):
-    file = open(path, "ab", buffering=0)  # noqa: SIM115
+    file = open(path, "ab", buffering=0)
     _OPEN.append(file)
     return file
 

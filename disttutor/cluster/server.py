@@ -133,7 +133,7 @@ class ForkServer:
             code = _CODE + (
                 f"from disttutor.cluster import boot; boot.main({theirs.fileno()}, {os.getpid()}, {self.folder!r})"
             )
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
+            self._errors = tempfile.TemporaryFile()
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", code, arguments],
                 stdin=subprocess.DEVNULL,

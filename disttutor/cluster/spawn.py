@@ -131,7 +131,7 @@ def main() -> None:
     word = json.loads(sys.stdin.read())
     key = bytes.fromhex(word["key"])
     connection, out = (Client(word["address"], authkey=key) for _ in range(2))
-    sys.stdin = open(os.devnull)  # noqa: SIM115
+    sys.stdin = open(os.devnull)
     from disttutor.cluster import rank_main
 
     rank_main.live(connection, out, kernel=word["kernel"], forked=False)
