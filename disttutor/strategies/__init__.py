@@ -4,12 +4,13 @@ from disttutor.strategies.batch_norm import SynchronizedBatchNorm, synchronize_b
 from disttutor.strategies.collectives import ring_all_reduce
 from disttutor.strategies.data_parallel import DataParallel
 from disttutor.strategies.groups import Group, group_along
+from disttutor.strategies.loop import fit
 from disttutor.strategies.random_streams import random_stream, seed_workers, stream_seed
 from disttutor.strategies.sampler import EpochSampler
 from disttutor.strategies.shares import groups, share_sizes, split
 from disttutor.strategies.single import Single
 from disttutor.strategies.strategy import Strategy
 
-__all__ = ["DataParallel", "EpochSampler", "Group", "Single", "Strategy", "SynchronizedBatchNorm", "group_along",
+__all__ = ["DataParallel", "EpochSampler", "Group", "Single", "Strategy", "SynchronizedBatchNorm", "fit", "group_along",
            "groups", "random_stream", "ring_all_reduce", "seed_workers", "share_sizes", "split", "stream_seed",
            "synchronize_batch_norm"]

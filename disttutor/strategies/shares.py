@@ -4,7 +4,7 @@
 shares, the last ones are empty. What a share counts for is its number of samples (or tokens), never 1/parts.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -28,15 +28,11 @@ def share_sizes(samples: int, parts: int) -> list[int]:
 
 def split(batch: Batch, parts: int) -> list[Batch]:
     """The shares of a batch, `parts` of them, as views of its tensors. Raises ValueError as `samples_of` does."""
-    samples_of(batch)
-    if isinstance(batch, Tensor):
-        sizes = share_sizes(len(batch), parts)
-        return list(batch.split(sizes))
-    if isinstance(batch, dict):
-        cut = [split(value, parts) for value in batch.values()]
-        return [dict(zip(batch, pieces, strict=True)) for pieces in zip(*cut, strict=True)]
-    cut = [split(value, parts) for value in batch]
-    return [type(batch)(pieces) for pieces in zip(*cut, strict=True)]
+    shares, start = [], 0
+    for size in share_sizes(samples_of(batch), parts):
+        shares.append(_map(lambda t, piece=slice(start, start + size): t[piece], batch))
+        start += size
+    return shares
 
 
 def samples_of(batch: Batch) -> int:
@@ -51,13 +47,14 @@ def samples_of(batch: Batch) -> int:
     return lengths.pop()
 
 
+def take(batch: Batch, indices: Tensor) -> Batch:
+    """The samples at these places, as a batch."""
+    return _map(lambda t: t[indices], batch)
+
+
 def move(batch: Batch, device: torch.device) -> Batch:
     """The batch on `device`."""
-    if isinstance(batch, Tensor):
-        return batch.to(device, non_blocking=True)
-    if isinstance(batch, dict):
-        return {key: move(value, device) for key, value in batch.items()}
-    return type(batch)(move(value, device) for value in batch)
+    return _map(lambda t: t.to(device, non_blocking=True), batch)
 
 
 def groups(microbatches: Iterable[Batch], accumulate: int) -> Iterator[list[Batch]]:
@@ -68,6 +65,17 @@ def groups(microbatches: Iterable[Batch], accumulate: int) -> Iterator[list[Batc
     stream = iter(microbatches)
     while group := list(islice(stream, accumulate)):
         yield group
+
+
+def _map(change: Callable[[Tensor], Tensor], batch: Batch) -> Batch:
+    """`batch` with each tensor changed."""
+    if isinstance(batch, Tensor):
+        return change(batch)
+    if isinstance(batch, dict):
+        return {key: _map(change, value) for key, value in batch.items()}
+    made = [_map(change, value) for value in batch]
+    is_named = hasattr(batch, "_fields")                 # a named tuple wants its fields one by one
+    return type(batch)(*made) if is_named else type(batch)(made)
 
 
 def _tensors(batch: Batch) -> Iterator[Tensor]:
