@@ -69,7 +69,11 @@ class Mesh:
 
     def groups(self, *axes: str) -> list[tuple[int, ...]]:
         """Every group along `axes`: together they hold each rank once."""
-        return list(dict.fromkeys(self.group(rank, *axes) for rank in range(self.world_size)))
+        found: dict[int, tuple[int, ...]] = {}
+        for rank in range(self.world_size):
+            if rank not in found:
+                found.update(dict.fromkeys(group := self.group(rank, *axes), group))
+        return list(dict.fromkeys(found.values()))
 
     def _check_rank(self, rank: int) -> None:
         if not 0 <= rank < self.world_size:

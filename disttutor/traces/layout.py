@@ -22,7 +22,6 @@ def lay_out(plan: Plan, seconds: Callable[[Sequence[Op]], float],
     brought up to date, so that the next step's plan can be laid out after this one.
     """
     free = {} if free is None else free
-    own = _own_waits(plan)
     members: dict[Key, list[Op]] = defaultdict(list)
     node = representatives(plan)
     for op in plan:
@@ -30,7 +29,8 @@ def lay_out(plan: Plan, seconds: Callable[[Sequence[Op]], float],
     times: dict[Key, tuple[float, float]] = {}
     for key in TopologicalSorter(dependencies(plan)).static_order():
         ops = members[key]
-        starts = [max([free.get((op.rank, op.lane), 0.0), *(times[k][1] for k in own[op.key])]) for op in ops]
+        starts = [max([free.get((op.rank, op.lane), 0.0), *(times[k][1] for k in op.after if k in node)])
+                  for op in ops]
         begin = max(starts)
         if ops[0].kind == "recv":
             begin = max(begin, times[(ops[0].peer, "send", ops[0].rank, ops[0].subject)][1])
@@ -39,13 +39,3 @@ def lay_out(plan: Plan, seconds: Callable[[Sequence[Op]], float],
             times[op.key] = (start, end)
             free[op.rank, op.lane] = end
     return times
-
-
-def _own_waits(plan: Plan) -> dict[Key, list[Key]]:
-    """For each operation, what it waits for on its own rank."""
-    waits = {}
-    for ops in plan.ops:
-        here = {op.key for op in ops}
-        for op in ops:
-            waits[op.key] = [key for key in op.after if key in here]
-    return waits

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 
 from disttutor.plans import COMM, COMPUTE
 from disttutor.traces.trace import Span, Trace
@@ -111,5 +112,5 @@ def bandwidth(spans: Iterable[Span]) -> Bandwidth:
         raise ValueError("bandwidth needs the spans of one collective, one for each rank, not "
                          f"{sorted({s.label for s in spans})}")
     seconds = max(s.end for s in spans) - max(s.start for s in spans)
-    algorithm = spans[0].nbytes / seconds
+    algorithm = spans[0].nbytes / seconds if seconds > 0 else inf
     return Bandwidth(seconds, algorithm, algorithm * BUS_FACTOR[spans[0].kind](len(spans[0].group)))

@@ -98,8 +98,10 @@ def _arrows(trace: Trace, place: dict[int, tuple[int, int]]) -> list[dict[str, A
             continue
         send = sends.pop(0)
         pair = {"cat": "message", "name": "message", "id": len(out) // 2 + 1}
-        for ph, end, moment in (("s", send, _micro(send.start - trace.start)),
-                                ("f", span, _micro(span.end - trace.start) - _INSIDE)):
+        begin = _micro(send.start - trace.start)
+        # Inside the receive's slice, and never back in time, however short it is and however far clocks are apart.
+        land = max(begin, _micro(span.start - trace.start), _micro(span.end - trace.start) - _INSIDE)
+        for ph, end, moment in (("s", send, begin), ("f", span, land)):
             pid, tid = place[id(end)]
             out.append({"ph": ph, "bp": "e", "pid": pid, "tid": tid, "ts": moment, **pair})
     return out

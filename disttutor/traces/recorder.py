@@ -79,6 +79,9 @@ class Recorder:
         waited: Sequence[int] = ()
         if self._waited:
             self._waited, waited = [], self._waited
+        # Program order binds the two lanes: what was over when this began came first (what began later lies inside).
+        if self._last is not None and self.events[self._last][2] <= begun[0]:
+            waited = (*waited, self._last)
         self._last = len(self.events)
         # A plain tuple, as an Event would double what it costs; `merge` makes it one.
         self.events.append((kind, begun[0], end, cpu, self.step, nbytes, flops, group, peer, subject, waited))
@@ -209,9 +212,10 @@ def merge(logs: list[dict[str, Any]], *, source: str = "measured", note: str = "
 
 
 def _op(rank: int, event: Event, events: list[Event | None]) -> Op:
-    waited = [events[place] for place in event.after]
-    keys = (_bare_op(rank, e).key for e in waited if e and e.step == event.step)
-    return replace(_bare_op(rank, event), after=tuple(keys))
+    """What it waited for on its own lane goes without saying, as does the step before."""
+    op = _bare_op(rank, event)
+    waited = (_bare_op(rank, e) for e in map(events.__getitem__, event.after) if e and e.step == event.step)
+    return replace(op, after=tuple(dict.fromkeys(other.key for other in waited if other.lane != op.lane)))
 
 
 def _bare_op(rank: int, event: Event) -> Op:

@@ -40,11 +40,12 @@ class _Durations:
             if span.group:
                 members[partners(span.op)].append(span)
         over: dict[tuple[int, ...], float] = {}                # group -> when its last collective was over
-        for what, spans in sorted(members.items(), key=lambda item: max(s.start for s in item[1])):
-            group, end = spans[0].group, min(s.end for s in spans)
-            begin = max(over.get(group, 0.0), *(s.start for s in spans))
+        entered = {what: (max(s.start for s in spans), min(s.end for s in spans)) for what, spans in members.items()}
+        for what, (start, end) in sorted(entered.items(), key=lambda item: item[1]):
+            group = members[what][0].group
+            begin = max(start, over.get(group, start))
             self.collective[what] = max(0.0, end - begin)
-            over[group] = max(end, over.get(group, 0.0))
+            over[group] = max(end, over.get(group, end))
 
     def __call__(self, ops: Sequence[Op]) -> float:
         if not ops[0].group:

@@ -139,6 +139,6 @@ class Trace:
 
     def plan(self, step: int) -> Plan:
         """What was done in one step, as a plan: each rank's operations in the order in which it issued them."""
-        ops = [tuple(s.op for s in sorted(self.of(rank), key=lambda s: s.start) if s.step == step)
+        ops = [tuple(s.op for s in sorted(self.of(rank), key=lambda s: (s.start, s.end)) if s.step == step)
                for rank in range(self.world_size)]
         return Plan(name=f"recorded step {step}", ops=tuple(ops), mesh=Mesh(data=self.world_size))

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from drawn import SVG, outside, root, texts
 
 from disttutor.figures import gradient_sync
-from tests.figures.drawn import SVG, outside, root, texts
 
 BEFORE = [[1.0, -2.0, 0.5], [3.0, 2.0, 0.5]]
 AFTER = [[2.0, 0.0, 0.5]] * 2

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from drawn import boxes, outside, texts
 
 from disttutor.cost import simulate
 from disttutor.figures import compare, timeline
 from disttutor.plans import FORMS, Device, Gradient, Link, Machine, Mesh, Op, data_parallel_step
 from disttutor.traces import Span, Trace
-from tests.figures.drawn import boxes, outside, texts
 
 GRADIENTS = [Gradient(f"p{i}", n, flops=n * 100.0) for i, n in enumerate([10_000, 100, 40_000, 200, 2_000])]
 

@@ -1,0 +1,51 @@
+"""What operations take on a machine of a stated rate, latency and bandwidth."""
+
+from math import inf, nan
+
+import pytest
+
+from disttutor.plans import Device, Link, Machine
+
+FAST = Machine(link=Link(0.0, 10e9))
+LATE = Machine(link=Link(1e-3, 10e9))
+
+
+@pytest.mark.parametrize(("machine", "kind", "ranks", "seconds"), [
+    (FAST, "all_reduce", 4, 0.15), (FAST, "all_reduce", 2, 0.1), (FAST, "all_reduce", 1, 0.0),
+    (FAST, "all_gather", 4, 0.075), (FAST, "reduce_scatter", 4, 0.075),
+    (LATE, "all_reduce", 4, 0.156), (LATE, "all_gather", 4, 0.078), (LATE, "all_reduce", 1, 0.0),
+])
+def test_rings(machine, kind, ranks, seconds):
+    """Case A-32: 1e9 bytes, 10e9 bytes/s."""
+    assert machine.collective_seconds(kind, 1e9, ranks) == pytest.approx(seconds, rel=1e-12)
+
+
+def test_a_barrier_is_all_latency():
+    assert LATE.collective_seconds("barrier", 0, 4) == pytest.approx(6e-3)
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_a_kind_without_a_ring_is_refused(ranks):
+    with pytest.raises(ValueError, match="no ring is known for 'gather'; kinds that work: all_reduce"):
+        FAST.collective_seconds("gather", 8, ranks)
+
+
+def test_one_message_and_one_operation():
+    assert Link(1e-3, 1e6).seconds(5000) == pytest.approx(6e-3)
+    assert Device(2e9).seconds(1e9) == 0.5
+
+
+def test_without_numbers_everything_is_free():
+    assert Machine().collective_seconds("all_reduce", 1e9, 8) == 0.0
+    assert Device().seconds(1e12) == 0.0
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: Device(0), r"rate of device is 0 flop/s; it must be greater than 0"), (lambda: Device(nan), "nan"),
+    (lambda: Link(-1.0), "latency of link is -1.0 s; it must be 0 or more"), (lambda: Link(inf), "latency"),
+    (lambda: Link(nan), "latency"),
+    (lambda: Link(0.0, -5, "wire"), "bandwidth of wire is -5 bytes/s"),
+])
+def test_impossible_machines_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
