@@ -106,6 +106,8 @@ class Group:
 
         Does not wait for it: to end a process that has torch in its memory takes longer than a small run.
         """
+        if len(self.ready) < self.layout.ranks:
+            return self.kill()  # one may still be waiting for the others to join
         self.usable = False
         for member in self.members:
             try:

@@ -80,16 +80,20 @@ def describe_exception(problem: BaseException, skip: str = "") -> dict[str, Any]
         message = "(its message cannot be shown)"
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]}\n  … {len(text) - _LONGEST} characters left out …\n{text[-_LONGEST // 2 :]}"
-    return {"type": type(problem).__qualname__, "message": message, "text": text, "frames": frames}
+    return {"type": _type_name(problem), "message": message, "text": text, "frames": frames}
+
+
+def _type_name(value: Any) -> str:
+    return type(value).__qualname__.rpartition("<locals>.")[2]
 
 
 def describe_type(value: Any) -> str:
     """The type of a value, with the types inside where it is a container."""
-    name = type(value).__qualname__
+    name = _type_name(value)
     if isinstance(value, dict):
-        inner = {type(v).__qualname__ for v in value.values()}
+        inner = {_type_name(v) for v in value.values()}
     elif isinstance(value, list | tuple | set):
-        inner = {type(v).__qualname__ for v in value}
+        inner = {_type_name(v) for v in value}
     else:
         return f"it is of type {name}"
     return f"it is a {name} holding {', '.join(sorted(inner)[:6]) or 'nothing'}"

@@ -124,6 +124,7 @@ def test_stop_while_ranks_are_only_starting(new_kernel):
     kernel.interrupt()
     assert kernel.collect(cell).error == "KeyboardInterrupt"
     assert kernel.ok("run(lambda rank: rank, ranks=2)").result == "[0, 1]"
+    assert gone(ranks_of(kernel), within=5) == []  # also those that were asked for and stopped
 
 
 @pytest.mark.parametrize("when", ["before", "during", "after"])
