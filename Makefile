@@ -24,7 +24,7 @@ test: $(VENV)/installed-test
 	$(BIN)/python -m pytest
 
 bench: $(VENV)/installed
-	$(BIN)/python benchmarks/bench.py
+	@set -e; for file in benchmarks/*.py; do printf '\n== %s\n' "$$file"; $(BIN)/python "$$file"; done
 
 clean:
 	rm -rf $(VENV) build dist artifacts disttutor-demo .pytest_cache .ruff_cache .hypothesis

@@ -92,11 +92,12 @@ def compare(
 
     data = digits(torch.float64)
     bar = Bar(len(ranks) + 1, moved, say)
-    (oracle,) = run(train, data, epochs, True, ranks=1, output=bar)
+    run_alike = partial(run, train, data, epochs, threads=1, output=bar)  # a core is a rank's, so seconds compare
+    (oracle,) = run_alike(True, ranks=1)
     bar.finish_run()
     rows, trace = [], None
     for count in ranks:
-        results = run(train, data, epochs, False, ranks=count, record=True, output=bar)
+        results = run_alike(False, ranks=count, record=True)
         bar.finish_run()
         first, trace = results[0], results.trace
         distance = max((answer["weights"] - oracle["weights"]).abs().max().item() for answer in results)
