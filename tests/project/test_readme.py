@@ -12,7 +12,8 @@ README = (ROOT / "README.md").read_text()
 def test_the_table_names_the_lessons_that_are_there_as_the_course_does():
     rows = re.findall(r"^\| (\d\d) \| \[(.+?)\]\((.+?)\) \| (.+?) \| (.+?) \|$", README, flags=re.M)
     course = {f"{lesson.number:02d}": lesson for lesson in LESSONS}
-    assert [path for _, _, path, _, _ in rows] == [f"notebooks/{p.name}" for p in sorted(ROOT.glob("notebooks/*.ipynb"))]
+    there = sorted(f"notebooks/{path.name}" for path in ROOT.glob("notebooks/*.ipynb"))
+    assert [path for _, _, path, _, _ in rows] == there
     for number, title, path, question, runs in rows:
         lesson = course[number]
         assert (title, question, runs) == (lesson.title, lesson.question, lesson.runs)
