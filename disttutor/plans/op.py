@@ -28,7 +28,8 @@ class Op:
     collective. peer: the other end of a send or receive. stage, microbatch, bucket, chunk, layer: what it is about.
     after: keys of operations that must have ended first, beside the order of the rank's own lane (see `Plan`).
 
-    Raises ValueError for an unknown kind, for negative sizes, and for a collective whose group lacks its own rank.
+    Raises ValueError for an unknown kind, for negative sizes, for a collective without a group or whose group lacks its
+    own rank, and for a message without a peer.
     """
 
     kind: str
@@ -57,6 +58,8 @@ class Op:
         if self.nbytes < 0 or self.flops < 0:
             raise ValueError(f"{self.label} on rank {self.rank} has a negative size "
                              f"({self.nbytes} bytes, {self.flops} flops)")
+        if self.kind in COLLECTIVES and not self.group:
+            raise ValueError(f"{self.label} on rank {self.rank} names no group")
         if self.group and self.rank not in self.group:
             raise ValueError(f"{self.label} is put on rank {self.rank}, which is not in its group {self.group}")
         if self.kind in POINT_TO_POINT and self.peer is None:

@@ -87,7 +87,7 @@ class _Normalise(torch.autograd.Function):
         begun = log.begin()
         dist.all_reduce(sums, group=ctx.group.handle)
         log.end(begun, "all_reduce", nbytes=sums.nbytes, group=ctx.group.ranks, process_group=ctx.group.handle,
-                layer=ctx.layer)
+                microbatch=log.microbatch, layer=ctx.layer)
         along, across = (s.view(ctx.shape) / ctx.count for s in sums)
         dx = (dnormal - along - normal * across) * inverse.view(ctx.shape)
         if weight is None:
@@ -116,5 +116,5 @@ def _gather(row: Tensor, group: Group, layer: int) -> Tensor:
     rows = [torch.empty_like(row) for _ in group.ranks]
     dist.all_gather(rows, row, group=group.handle)
     log.end(begun, "all_gather", nbytes=row.nbytes * group.size, group=group.ranks, process_group=group.handle,
-            layer=layer)
+            microbatch=log.microbatch, layer=layer)
     return torch.stack(rows)

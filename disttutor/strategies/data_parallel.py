@@ -71,10 +71,10 @@ class DataParallel(Strategy):
         if self.form == "overlapped":
             self._exchanger.on_full, self._exchanger.on_departed = self._end_part, self._begin_part
             self._hooks = [p.register_post_accumulate_grad_hook(self._gradient_ready)
-                           for p in self.model.parameters() if p.requires_grad]
+                           for p in self.parameters if p.requires_grad]
 
     def _trainable_now(self) -> list[bool]:
-        return [p.requires_grad for p in self.model.parameters()]
+        return [p.requires_grad for p in self.parameters]
 
     def _gradient_ready(self, parameter: Tensor) -> None:
         if self._armed:

@@ -53,6 +53,7 @@ class Strategy:
             if not callable(given):
                 raise TypeError(f"the {what} must be callable, not {type(given).__name__}")
         self.model, self.objective = model, objective
+        self.parameters = list(model.parameters())       # looked up once: walking the modules costs more than a bucket
         self.accumulate, self.clip_norm, self.autocast, self.seed = accumulate, clip_norm, autocast, seed
         self.optimizer = optimizer(list(model.named_parameters()))
         self.schedule = schedule(self.optimizer) if schedule else None
@@ -62,7 +63,7 @@ class Strategy:
     @property
     def device(self) -> torch.device:
         """Where the model lies."""
-        return next((t.device for t in self.model.parameters()), torch.device("cpu"))
+        return self.parameters[0].device if self.parameters else torch.device("cpu")
 
     def step(self, batch: Batch) -> float:
         """One update on a global batch, the same on every rank; the mean loss over it before the update.
@@ -100,6 +101,7 @@ class Strategy:
         for m, microbatch in enumerate(microbatches):
             microbatch = move(microbatch, self.device)
             samples = samples_of(microbatch)
+            log.microbatch = m                             # for layers that meet other ranks inside the model
             begun = log.begin()
             summed, counted = self._forward(microbatch, samples, m)
             log.end(begun, "forward", microbatch=m, flops=self.forward_work(samples))
@@ -134,23 +136,23 @@ class Strategy:
 
     def _apply(self, divisor: int, count: float) -> None:
         """Turn gradients of sum/divisor into gradients of the mean, clip them, update the weights."""
-        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
         if count and count != divisor:
-            for g in gradients:
-                g.mul_(divisor / count)
+            for p in self.parameters:
+                if p.grad is not None:
+                    p.grad.mul_(divisor / count)
         if self.clip_norm is not None:
-            self.grad_norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm))
+            self.grad_norm = float(nn.utils.clip_grad_norm_(self.parameters, self.clip_norm))
         self.optimizer.step()
         if self.schedule:
             self.schedule.step()
 
     def forward_work(self, samples: int) -> float:
         """Floating-point operations of one forward, for slow motion and prediction."""
-        return FORWARD_WORK * samples * sum(p.numel() for p in self.model.parameters())
+        return FORWARD_WORK * samples * sum(p.numel() for p in self.parameters)
 
     def backward_work(self, samples: int) -> float:
         """Floating-point operations of one backward, for slow motion and prediction."""
-        return BACKWARD_WORK * samples * sum(p.numel() for p in self.model.parameters() if p.requires_grad)
+        return BACKWARD_WORK * samples * sum(p.numel() for p in self.parameters if p.requires_grad)
 
     def full_state(self) -> dict[str, Any]:
         """The whole state, the same on every rank, to save or to load on any number of ranks."""

@@ -1,4 +1,4 @@
-"""Each rank's event log. It costs about a microsecond an event when on, and next to nothing when off.
+"""Each rank's event log. It costs a few microseconds an event when on, and next to nothing when off.
 
     log = recorder()
     t = log.begin()
@@ -49,6 +49,7 @@ class Recorder:
     def __init__(self, rank: int, slow_motion: SlowMotion | None = None):
         self.rank = rank
         self.step = 0
+        self.microbatch = 0
         self.events: list[tuple | None] = []
         self.messages: list[tuple[str, int, int, int, int]] = []      # end ("send" or "recv"), peer, nbytes, tag, time
         self.counters: list[tuple[str, int, float]] = []
@@ -69,12 +70,12 @@ class Recorder:
             peer: int | None = None, process_group: Any = None, **subject: int) -> None:
         """The operation that began at `begun` is over. `process_group`: torch's handle of `group` (default: all)."""
         cpu = thread_time_ns() - begun[1]
-        end = perf_counter_ns()
+        start, end = begun[0], perf_counter_ns()
         if self._pacer:
             if group:
-                end = self._pacer.collective(kind, begun[0], nbytes, group, process_group)
+                start, end = self._pacer.collective(kind, start, nbytes, group, process_group)
             else:
-                self._pacer.compute(begun[0], flops)
+                self._pacer.compute(start, flops)
                 end = perf_counter_ns()
         waited: Sequence[int] = ()
         if self._waited:
@@ -84,7 +85,7 @@ class Recorder:
             waited = (*waited, self._last)
         self._last = len(self.events)
         # A plain tuple, as an Event would double what it costs; `merge` makes it one.
-        self.events.append((kind, begun[0], end, cpu, self.step, nbytes, flops, group, peer, subject, waited))
+        self.events.append((kind, start, end, cpu, self.step, nbytes, flops, group, peer, subject, waited))
 
     def launch(self, work: Any, kind: str, *, nbytes: int = 0, group: tuple[int, ...] = (), peer: int | None = None,
                process_group: Any = None, **subject: int) -> "Flight":
@@ -99,11 +100,10 @@ class Recorder:
         """Wait for a launched operation; the next operation of this rank depends on it."""
         flight.work.wait()
         event = flight.event
-        end = flight.landed or perf_counter_ns()
+        start, end = event.start, flight.landed or perf_counter_ns()
         if self._pacer and event.group:
-            end = self._pacer.collective(event.kind, event.start, event.nbytes, event.group,
-                                         flight.process_group)
-        self.events[flight.place] = event._replace(end=end)
+            start, end = self._pacer.collective(event.kind, start, event.nbytes, event.group, flight.process_group)
+        self.events[flight.place] = event._replace(start=start, end=end)
         self._waited.append(flight.place)
 
     def message(self, end: str, peer: int, nbytes: int, tag: int = 0) -> None:
@@ -140,6 +140,7 @@ class NullRecorder:
 
     recording = False
     step = 0
+    microbatch = 0
     _NOW = (0, 0)
 
     def next_step(self, step: int) -> None: ...

@@ -37,17 +37,20 @@ class Pacer:
         """Sleep until the operation that began at `start` has lasted as long as the model says."""
         _sleep_until(start + round(1e9 * self.machine.device.seconds(flops)))
 
-    def collective(self, kind: str, start: int, nbytes: int, group: tuple[int, ...], process_group: Any) -> int:
-        """Wait until the model's collective is over, and return that moment.
+    def collective(self, kind: str, start: int, nbytes: int, group: tuple[int, ...],
+                   process_group: Any) -> tuple[int, int]:
+        """Wait until the model's collective is over; from when this rank was at it, and until when.
 
-        It starts when the last rank of the group has entered it and the link has carried what came before. Every rank
-        of the group must call this, in the same order.
+        It starts when the last rank of the group has entered it and the link has carried what came before (that one
+        which was launched while another was under way was not at it yet). Every rank of the group must call this, in
+        the same order.
         """
-        begin = max(_latest(start, process_group), self._link_free.get(group, 0))
+        free = self._link_free.get(group, 0)
+        begin = max(_latest(start, process_group), free)
         end = begin + round(1e9 * self.machine.collective_seconds(kind, nbytes, len(group)))
         self._link_free[group] = end
         _sleep_until(end)
-        return end
+        return max(start, free), end
 
 
 def _latest(start: int, process_group: Any) -> int:

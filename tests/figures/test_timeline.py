@@ -136,7 +136,7 @@ def test_steps_are_numbered_and_can_be_chosen():
 @pytest.mark.parametrize("trace", [
     predicted(ranks=1), predicted(ranks=8, accumulate=64), steps(10), predicted("end", 2), steps(60, 2),
     replace(predicted(), source="slow motion", note="device 1 Gflop/s, link 5 ms + bytes / 10 MB/s, " * 5),
-    Trace((span("barrier", 0, 1.0, 1.0),), 1), Trace((span("send", 0, 0, 1e-7, peer=1),), 2),
+    Trace((span("barrier", 0, 1.0, 1.0, group=(0, 1)),), 1), Trace((span("send", 0, 0, 1e-7, peer=1),), 2),
     Trace((span("forward", 0, 0.0, 86400.0),), 1),
 ], ids=["1 rank", "64 micro-batches", "10 steps", "end", "60 steps", "long note", "no time", "100 ns",
         "a day"])

@@ -310,3 +310,17 @@ def test_a_recorded_plan_that_lost_an_operation_is_refused(clusters):
     broken = replace(plan, ops=(plan.ops[0][:2] + plan.ops[0][3:], plan.ops[1]))
     with pytest.raises(PlanError, match="all_reduce bucket 0 of ranks .0, 1. is not entered by rank 0"):
         broken.check()
+
+
+def test_batch_norm_of_each_micro_batch_is_recorded_apart(clusters):
+    def train(rank):
+        strategy = DataParallel(mlp(batch_norm=True), classification, SGD, sync_batch_norm=True, accumulate=2)
+        strategy.step(batch(12))
+
+    trace = clusters(2).run(train, record=True).trace
+    trace.plan(0).check()
+    met = [(s.kind, dict(s.op.subject)) for s in trace.of(0, "comm") if s.op.layer == 0]
+    assert met == [("all_gather", {"microbatch": 0, "layer": 0}), ("all_reduce", {"microbatch": 0, "layer": 0}),
+                   ("all_gather", {"microbatch": 1, "layer": 0}), ("all_reduce", {"microbatch": 1, "layer": 0})]
+    # 16 channels: mean, squares and a count from each rank; two sums a channel, float64
+    assert [s.nbytes for s in trace.of(0, "comm") if s.op.layer == 0] == [2 * 33 * 8, 2 * 16 * 8] * 2

@@ -54,7 +54,7 @@ def test_nested_operations_count_once(order):
 def test_both_bubbles_by_hand():
     """4 stages, 8 micro-batches, F = B = 1: makespan 22, each busy 16: 6/22 of the total, 6/16 of the ideal."""
     spans = [span("forward", r, 16 + r, rank=r) for r in range(4)]
-    trace = Trace((*spans, span("barrier", 0, 22)), 4)
+    trace = Trace((*spans, span("barrier", 0, 22, group=(0, 1))), 4)
     assert bubble_share(trace) == pytest.approx(6 / 22)
     assert bubble_ratio(trace) == pytest.approx(6 / 16)
 
