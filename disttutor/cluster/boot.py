@@ -3,7 +3,8 @@
 It is a process of its own, beside the notebook: forking the notebook itself would copy its threads' locks (and its
 CUDA state) and dead-lock. Here nothing but imports has happened: no thread, no torch operation, no CUDA call.
 
-The notebook's end of the control socket sends one datagram a rank, with three file descriptors: the connection for
+The notebook's end of the control socket sends one datagram a rank ("rank", or "trains" if it should have all that
+training needs), with three file descriptors: the connection for
 messages, the pipe for what the rank prints, and the pipe on which this server tells how the rank fared
 (its process id first; its wait status when it has ended).
 """
@@ -19,29 +20,29 @@ import signal
 import socket
 import struct
 import sys
+from functools import partial
 from multiprocessing.connection import Connection
 
 from disttutor.cluster import hugepages
 
-PRELOAD = (
-    "torch",
-    "torch.distributed",
+# What every rank needs, and then what training needs: an optimizer alone imports torch._dynamo, which takes as long as
+# torch itself. The second part is imported in idle time, so that a first small run need not wait for it.
+FIRST = ("torch", "torch.distributed", "cloudpickle", "disttutor.cluster.rank_main", "numpy.random", "disttutor.traces")
+THEN = (
+    "sympy",
+    "torch._dynamo",
     "torch.nn.parallel",
     "torch.distributed.fsdp",
     "torch.distributed.tensor.parallel",
     "torch.distributed.pipelining",
     "torch.distributed.checkpoint",
-    "torch._dynamo",
     "torch.profiler._cupti_monitor",
     "torch.utils.data",
-    "cloudpickle",
-    "disttutor.cluster.rank_main",
-    "disttutor.cluster.here",
     "disttutor.plans",
-    "disttutor.traces",
     "disttutor.models",
     "disttutor.strategies",
 )
+IDLE = 0.5  # seconds without a request from which on time counts as idle
 
 
 def detach() -> None:
@@ -53,15 +54,12 @@ def detach() -> None:
     os.environ["TQDM_DISABLE"] = "1"  # a rank's bar is drawn by the notebook: see `here.progress`
 
 
-def preload() -> None:
+def preload(name: str) -> None:
     """Import what ranks will need. What is missing is left to the rank, whose error then reaches the notebook."""
-    for name in PRELOAD:
-        try:
-            importlib.import_module(name)
-        except Exception as problem:  # a broken optional module must not keep the server from serving
-            print(f"not preloaded: {name}: {type(problem).__name__}: {problem}", file=sys.stderr)
-    gc.collect()
-    gc.freeze()  # the collector then leaves these pages alone, and ranks go on sharing them
+    try:
+        importlib.import_module(name)
+    except Exception as problem:  # a broken optional module must not keep the server from serving
+        print(f"not preloaded: {name}: {type(problem).__name__}: {problem}", file=sys.stderr)
 
 
 def main(control_fd: int, kernel: int, folder: str) -> None:
@@ -69,7 +67,8 @@ def main(control_fd: int, kernel: int, folder: str) -> None:
     detach()
     control = socket.socket(fileno=control_fd)
     try:
-        preload()
+        for name in FIRST:
+            preload(name)
         Server(control, kernel, folder).serve()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -82,6 +81,7 @@ class Server:
     def __init__(self, control: socket.socket, kernel: int, folder: str) -> None:
         self.control, self.kernel, self.folder = control, kernel, folder
         self.ranks: dict[int, int] = {}  # process id -> the pipe on which its end is told
+        self.idle_work = [*(partial(preload, name) for name in THEN), _settle, hugepages.gather]
         self.wake_read, self.wake_write = os.pipe()
         os.set_blocking(self.wake_read, False)
         os.set_blocking(self.wake_write, False)
@@ -91,14 +91,13 @@ class Server:
 
     def serve(self) -> None:
         waiting = [self.control, self.wake_read] + ([] if self.kernel_fd is None else [self.kernel_fd])
-        gathered = False
         while True:
             # Without a pidfd the parent is looked at twice a second; the socket alone would not tell, since a child
             # that the notebook forked (a DataLoader's worker) holds a copy of its end.
-            ready, _, _ = select.select(waiting, [], [], 0.5 if self.kernel_fd is None or not gathered else None)
-            if not ready and not gathered and not self.ranks:
-                hugepages.gather()  # takes half a second: only while nobody waits for a rank
-                gathered = True
+            impatient = self.kernel_fd is None or (self.idle_work and not self.ranks)
+            ready, _, _ = select.select(waiting, [], [], IDLE if impatient else None)
+            if not ready and self.idle_work and not self.ranks:
+                self.idle_work.pop(0)()
             if self.kernel_fd in ready or os.getppid() != self.kernel:
                 break
             if self.wake_read in ready:
@@ -113,6 +112,8 @@ class Server:
         if not message:
             return False
         connection, out, status = fds
+        while message == b"trains" and len(self.idle_work) > 1:  # all but the last, which only saves time
+            self.idle_work.pop(0)()
         pid = os.fork()
         if pid == 0:
             try:
@@ -152,6 +153,11 @@ class Server:
             status = self.ranks.pop(ended.si_pid)
             _tell(status, os.waitstatus_to_exitcode(wait_status))
             os.close(status)
+
+
+def _settle() -> None:
+    gc.collect()
+    gc.freeze()  # the collector then leaves these pages alone, and ranks go on sharing them
 
 
 def _tell(fd: int, number: int) -> None:

@@ -30,14 +30,14 @@ _TICK = 0.2  # seconds between two looks at what cannot be waited for
 class Group:
     """Ranks that live together and die together."""
 
-    def __init__(self, layout: Layout, launcher: Any) -> None:
+    def __init__(self, layout: Layout, launcher: Any, trains: bool = True) -> None:
         self.layout, self.ready, self.usable = layout, set(), True
         launcher.start()
         self.folder = tempfile.mkdtemp(dir=launcher.folder)  # mode 0700: no other user can join the rendezvous
         self.members: list[Any] = []
         try:
             for rank in range(layout.ranks):
-                member = launcher.new_rank()
+                member = launcher.new_rank(trains)
                 self.members.append(member)
                 member.channel.send("setup", self._setup(rank))
         except BaseException as problem:

@@ -15,7 +15,7 @@ from disttutor.cluster.devices import Layout, lay_out
 from disttutor.cluster.engine import Call, Group
 from disttutor.cluster.errors import RankError, describe_exception, with_cells
 from disttutor.cluster.output import Console, Sink
-from disttutor.cluster.payload import name_of, pack_call
+from disttutor.cluster.payload import likely_trains, name_of, pack_call
 from disttutor.cluster.pickles import unpack
 from disttutor.cluster.server import launcher
 
@@ -100,7 +100,7 @@ class Ranks:
         with self._waker_lock:
             self._waker = theirs
         try:
-            group = self._fit(layout)
+            group = self._fit(layout, trains=self.keep or likely_trains(parcel))
             answers = Call(group, console, ours, label).perform(info, parcel, timeout)
         finally:
             with self._waker_lock:
@@ -112,12 +112,12 @@ class Ranks:
                 self.end()
         return answers
 
-    def _fit(self, layout: Layout) -> Group:
+    def _fit(self, layout: Layout, trains: bool = True) -> Group:
         """The kept group if it is whole, else a new one."""
         if self.group is not None and self.group.dead():
             self.end()
         if self.group is None:
-            self.group = Group(layout, launcher())
+            self.group = Group(layout, launcher(), trains)
         return self.group
 
     def start(self, layout: Layout) -> None:

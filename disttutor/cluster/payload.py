@@ -38,6 +38,15 @@ def pack_call(function: Callable[..., Any], arguments: tuple, ranks: int) -> tup
     return parcel, sources
 
 
+_TRAINING = (b"optim", b"strategies", b"models", b"labs", b"DataParallel", b"fsdp", b"fully_shard", b"parallelize",
+             b"pipelining", b"compile", b"checkpoint")  # fmt: skip
+
+
+def likely_trains(parcel: Parcel) -> bool:
+    """Whether the code in it names what training needs. A wrong guess costs time, no more."""
+    return any(word in bytes(parcel.body) for word in _TRAINING)
+
+
 def check_call(function: Callable[..., Any], arguments: tuple) -> None:
     """Raise TypeError unless every rank can call `function(rank, *arguments)`."""
     if not callable(function):

@@ -148,8 +148,11 @@ class ForkServer:
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
-    def new_rank(self) -> RankProcess:
-        """Ask for one more rank; it is not there yet when this returns."""
+    def new_rank(self, trains: bool = True) -> RankProcess:
+        """Ask for one more rank; it is not there yet when this returns.
+
+        `trains`: it waits until all that training needs has been imported, instead of importing that by itself.
+        """
         self.start()
         connection, their_connection = Pipe()
         out, their_out = Pipe(duplex=False)
@@ -157,7 +160,7 @@ class ForkServer:
         theirs = (their_connection, their_out, their_status)
         try:
             with self._lock:
-                socket.send_fds(self._control, [b"rank"], [end.fileno() for end in theirs])
+                socket.send_fds(self._control, [b"trains" if trains else b"rank"], [end.fileno() for end in theirs])
         except OSError as problem:
             for end in (connection, out, status):
                 end.close()

@@ -91,7 +91,7 @@ class Spawner:
     def complaint(self) -> str:
         return ""
 
-    def new_rank(self) -> SpawnedRank:
+    def new_rank(self, trains: bool = True) -> SpawnedRank:
         self.start()
         key = secrets.token_bytes(32)
         with Listener(None if os.name == "nt" else f"{self.folder}/{secrets.token_hex(4)}", authkey=key) as listener:

@@ -34,6 +34,7 @@ def test_only_loopback_listens():
 def test_the_rendezvous_is_private():
     def folder(rank):
         import os
+
         import torch.distributed as dist
 
         dist.barrier()
