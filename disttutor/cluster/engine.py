@@ -17,13 +17,14 @@ from typing import Any
 
 from disttutor.cluster.channel import Parcel
 from disttutor.cluster.devices import Layout
-from disttutor.cluster.errors import Fault, RankError, blame, timed_out
+from disttutor.cluster.errors import Fault, RankError, blame, names, timed_out
 from disttutor.cluster.output import Console
 from disttutor.cluster.server import ServerGone
 
 START_SECONDS = 180.0  # for importing torch on a very busy machine; then the start is given up
 _GRACE = 0.1  # seconds in which other ranks may report too, once one has failed
 _GRACE_AFTER_VICTIM = 0.5  # the same, when all reports so far are of ranks that lost a peer
+_PATIENCE = 30.0  # seconds after which ranks that go on alone are pointed out
 _TICK = 0.2  # seconds between two looks at what cannot be waited for
 
 
@@ -80,7 +81,7 @@ class Group:
         for rank in ranks:
             self.members[rank].signal_stack()
         found: dict[int, str] = {}
-        end = time.monotonic() + 1.0
+        end = time.monotonic() + 3.0
         while set(found) != ranks and time.monotonic() < end:
             time.sleep(0.02)
             for rank in ranks:
@@ -151,6 +152,7 @@ class Call:
         self.faults: dict[int, Fault] = {}
         self._mute: set[int] = set()  # ranks whose connection is closed; their end will be told
         self._silent: set[int] = set()  # ranks whose output is at its end
+        self._remark_at: float | None = None  # when to point out that some ranks go on alone
 
     def perform(self, info: dict[str, Any], parcel: Parcel, timeout: float | None) -> list[tuple[dict, Parcel]]:
         """Run it and return every rank's answer. Raises RankError; then, and on Stop, the group is gone."""
@@ -178,10 +180,25 @@ class Call:
             rest = None if end is None else end - time.monotonic()
             if rest is not None and rest <= 0:
                 raise self._too_late(timeout, starting)
-            self._step(rest)
+            self._step(self._until_remark(rest))
             if self.faults:
                 self._collect_more()
                 raise blame(list(self.faults.values()))
+
+    def _until_remark(self, rest: float | None) -> float | None:
+        """Some ranks have returned and others go on: after a while say so once, since they may wait for ever."""
+        if self._remark_at is None:
+            return rest
+        now = time.monotonic()
+        if now >= self._remark_at:
+            self._remark_at = None
+            others = set(range(len(self.group.members))) - self.results.keys()
+            self.console.remark(
+                f"{names(self.results)} returned {_PATIENCE:.0f} s ago, {names(others)} did not: in a collective that "
+                "not every rank joins, it waits for ever. Stop ends the run"
+            )
+            return rest
+        return self._remark_at - now if rest is None else min(rest, self._remark_at - now)
 
     def _step(self, seconds: float | None) -> None:
         """Wait for news of any kind and take it in: text first, so that it stands before what it led to."""
@@ -222,6 +239,7 @@ class Call:
             self.group.ready.add(rank)
         elif kind == "result":
             self.results[rank] = (info, parcel)
+            self._remark_at = time.monotonic() + _PATIENCE
         elif kind == "raised":
             self.faults[rank] = Fault(rank, report=info, when=info["when"])
         elif kind == "warning":

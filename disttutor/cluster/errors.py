@@ -221,12 +221,14 @@ def _how_it_ended(exit_code: int | None) -> str:
 
 def stack_in_words(dump: str) -> str:
     """What faulthandler wrote about one rank, innermost frame first, with the notebook's lines in it."""
+    if not dump:
+        return "    (it did not answer)"
     lines = []
     for filename, line, function in re.findall(r'File "([^"]+)", line (\d+) in (.+)', dump):
         if filename in _OURS:
             break
         lines.append(f"    in {function}  ({place(filename, int(line))})")
-    return "\n".join(lines) or "    (no Python code of yours: it was waiting for work or starting)"
+    return "\n".join(lines) or "    (not in your code: it was starting, or waiting for work)"
 
 
 def timed_out(waiting: set[int], seconds: float, stacks: dict[int, str], returned: set[int]) -> RankError:

@@ -107,9 +107,9 @@ class Ranks:
                 self._waker = None
             ours.close()
             theirs.close()
-            console.finish()
             if not self.keep or (self.group and not self.group.usable):
                 self.end()
+            console.finish()
         return answers
 
     def _fit(self, layout: Layout, trains: bool = True) -> Group:

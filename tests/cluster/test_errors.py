@@ -82,7 +82,7 @@ def test_a_deadline_shows_where_each_rank_stood(tmp_path):
         "(rank 1 had returned: a collective needs every rank of its group)",
         "",
         "rank 0 stood here (innermost first):",
-        "    (no Python code of yours: it was waiting for work or starting)",
+        "    (it did not answer)",
         "",
         "rank 2 stood here (innermost first):",
         "    in train  (train.py, line 2: `b()`)",

@@ -183,6 +183,14 @@ def test_a_second_run_waits_and_says_for_what():
         assert rank is None and text.startswith("waiting: slow on 2 ranks has been running for ")
 
 
+def test_ranks_that_go_on_alone_are_pointed_out(monkeypatch):
+    monkeypatch.setattr("disttutor.cluster.engine._PATIENCE", 0.2)
+    sink = Sink()
+    run(lambda rank: time.sleep(1.5 if rank else 0), output=sink)
+    ((rank, text),) = sink
+    assert rank is None and text.startswith("rank 0 returned 0 s ago, rank 1 did not: in a collective that not every")
+
+
 def test_a_run_inside_an_output_sink_is_refused():
     problems = []
 
