@@ -6,6 +6,8 @@ straight from where it lies. One `multiprocessing` connection each way; nothing 
 
 from __future__ import annotations
 
+import ctypes
+import os
 import pickle
 import threading
 from dataclasses import dataclass, field
@@ -22,6 +24,13 @@ class Parcel:
     @property
     def nbytes(self) -> int:
         return len(self.body) + sum(memoryview(b).nbytes for b in self.buffers)
+
+
+def aligned(nbytes: int, to: int = 64) -> memoryview:
+    """New memory that begins where torch would let a tensor begin, so that one can be laid over it."""
+    memory = bytearray(nbytes + to)
+    start = -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % to
+    return memoryview(memory)[start : start + nbytes]
 
 
 class Channel:
@@ -50,19 +59,33 @@ class Channel:
         body = self.connection.recv_bytes()
         return kind, info, Parcel(body, [self._receive_memory() for _ in range(buffers)])
 
-    # Large memory goes in pieces: received in one, multiprocessing would hold it twice and copy it a third time.
+    # Where the connection is a plain file descriptor, memory is written from and read into where it lies;
+    # multiprocessing alone would hold it twice, and on Windows, where it must, in pieces.
     _PIECE = 1 << 22
 
     def _send_memory(self, memory: memoryview) -> None:
         memory = memory.cast("B") if memory.nbytes else memoryview(b"")
         self.connection.send_bytes(pickle.dumps(memory.nbytes))
-        for start in range(0, memory.nbytes, self._PIECE):
-            self.connection.send_bytes(memory[start : start + self._PIECE])
+        if os.name == "posix":
+            sent = 0
+            while sent < memory.nbytes:
+                sent += os.write(self.connection.fileno(), memory[sent:])
+        else:
+            for start in range(0, memory.nbytes, self._PIECE):
+                self.connection.send_bytes(memory[start : start + self._PIECE])
 
-    def _receive_memory(self) -> bytearray:
-        memory = bytearray(pickle.loads(self.connection.recv_bytes()))
-        for start in range(0, len(memory), self._PIECE):
-            self.connection.recv_bytes_into(memory, start)
+    def _receive_memory(self) -> memoryview:
+        memory = aligned(pickle.loads(self.connection.recv_bytes()))
+        if os.name == "posix":
+            rest = memory
+            while rest.nbytes:
+                count = os.readv(self.connection.fileno(), [rest])
+                if count == 0:
+                    raise EOFError
+                rest = rest[count:]
+        else:
+            for start in range(0, len(memory), self._PIECE):
+                self.connection.recv_bytes_into(memory, start)
         return memory
 
     def fileno(self) -> int:
