@@ -3,7 +3,7 @@ brings on a cluster that is not here."""
 
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,10 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from disttutor.cost import simulate
-from disttutor.models import MLP, classification, digits
+from disttutor.models import MLP, classification
 from disttutor.plans import Device, Gradient, Link, Machine, Mesh, data_parallel_step
 from disttutor.strategies import EpochSampler, Single
-from disttutor.traces import bubble_share
+from disttutor.traces import Trace, bubble_share
+
+Batch = tuple[Tensor, Tensor]
 
 # ------------------------------------------------------------------------------------------------- memory and time
 
@@ -71,9 +73,13 @@ class Price:
     seconds: float
 
 
-def price(accumulate: int, batch: tuple[Tensor, Tensor], widths: tuple[int, ...] = (64, 512, 512, 10)) -> Price:
-    """What a step in one process on `batch`, cut into `accumulate` micro-batches, takes."""
-    model = MLP(widths, seed=0, dtype=batch[0].dtype)
+def prices_of_a_step(rank: int, accumulates: Sequence[int], batch: Batch) -> dict[int, Price]:
+    """What a step in one process on `batch` takes, cut into each of these numbers of micro-batches."""
+    return {k: _price(k, batch) for k in accumulates}
+
+
+def _price(accumulate: int, batch: Batch) -> Price:
+    model = MLP((64, 512, 512, 10), seed=0, dtype=batch[0].dtype)
     strategy = Single(model, classification, partial(torch.optim.SGD, lr=0.1), accumulate=accumulate)
     with Activations(model) as activations:
         strategy.step(batch)
@@ -90,19 +96,19 @@ def price(accumulate: int, batch: tuple[Tensor, Tensor], widths: tuple[int, ...]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train: samples an update (`batch`), learning `rate`, and updates over which it rises to that (`warm_up`)."""
+    """How to train: samples an update (`batch`), learning `rate`, updates over which it rises to that (`warm_up`)."""
 
     batch: int
     rate: float
     warm_up: int = 1
 
 
-def losses_by_epoch(rank: int, recipes: list[Recipe], epochs: int = 10) -> list[float]:
-    """Train recipe number `rank` alone, and return the mean loss over all training digits before and after each epoch.
+def losses_by_epoch(rank: int, recipes: list[Recipe], x: Tensor, y: Tensor, epochs: int = 10) -> list[float]:
+    """Train recipe number `rank` alone on the digits (x, y); their mean loss before the first and after each epoch.
 
     Large batches are accumulated from micro-batches of 32. Momentum is 0.9, as in Goyal et al. 2017.
     """
-    recipe, data = recipes[rank], digits(torch.float64)
+    recipe = recipes[rank]
     strategy = Single(
         MLP((64, 32, 10), seed=0, dtype=torch.float64),
         classification,
@@ -110,13 +116,12 @@ def losses_by_epoch(rank: int, recipes: list[Recipe], epochs: int = 10) -> list[
         accumulate=recipe.batch // 32,
         schedule=partial(torch.optim.lr_scheduler.LambdaLR, lr_lambda=lambda n: min(1.0, (n + 1) / recipe.warm_up)),
     )
-    everything = data.train_x, data.train_y
-    sampler = EpochSampler(len(data.train_y), recipe.batch, seed=0)
-    losses = [strategy.evaluate(classification, everything)]
+    sampler = EpochSampler(len(y), recipe.batch, seed=0)
+    losses = [strategy.evaluate(classification, (x, y))]
     for _ in range(epochs):
         for chosen in sampler:
-            strategy.step((data.train_x[chosen], data.train_y[chosen]))
-        losses.append(strategy.evaluate(classification, everything))
+            strategy.step((x[chosen], y[chosen]))
+        losses.append(strategy.evaluate(classification, (x, y)))
     return losses
 
 
@@ -125,15 +130,15 @@ def losses_by_epoch(rank: int, recipes: list[Recipe], epochs: int = 10) -> list[
 # A large-matrix multiplication as measured on an H100 (stas00/ml-engineering, "MAMF"), in flop/s; real training
 # reaches less, and then computes for longer beside the same exchange.
 H100 = Device(794.5e12, "H100")
-# Bytes/s and direction for each GPU between nodes of eight (stas00/ml-engineering). Latency of a hop: 56 of the ring's
-# 64 hops stay in a node (3.4 µs), 8 leave it (14 µs), as NCCL's own tuner has them (src/graph/tuning.cc): 4.7 µs.
+# Bytes/s and direction for each GPU between nodes of eight (stas00/ml-engineering). Latency of a hop: 14 of the ring's
+# 16 hops stay in a node (3.4 µs), 2 leave it (14 µs), as NCCL's own tuner has them (src/graph/tuning.cc): 4.7 µs.
 NETWORKS = {
     "50 GB/s a GPU (DGX H100)": 50e9,
     "25 GB/s a GPU (DGX A100)": 25e9,
     "6.25 GB/s a GPU (AWS P4d)": 6.25e9,
 }
 HOP = 4.7e-6
-RANKS, SEQUENCES, TOKENS = 64, 4, 1024              # a micro-batch is 4 sequences of 1,024 tokens
+RANKS, SEQUENCES, TOKENS = 16, 4, 1024              # a micro-batch is 4 sequences of 1,024 tokens
 
 
 def gpt2_xl() -> list[Gradient]:
@@ -144,7 +149,7 @@ def gpt2_xl() -> list[Gradient]:
     return [Gradient(name, n, 2, "bfloat16", flops=4.0 * n * tokens) for name, n in sizes.items()]
 
 
-def predicted_step(accumulate: int, bandwidth: float, ranks: int = RANKS):
+def predicted_step(accumulate: int, bandwidth: float, ranks: int = RANKS) -> Trace:
     """One data-parallel step of GPT-2 XL on `ranks` H100s with this network, as a predicted Trace."""
     gradients = gpt2_xl()
     forward = sum(g.flops for g in gradients) / 2
