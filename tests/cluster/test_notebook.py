@@ -114,6 +114,7 @@ run(train, ranks=3)
 
 def test_prints_and_progress_while_it_runs(notebook):
     """A-05: six marked lines, in order for each rank, during the run; one bar."""
+    notebook.ok("import tqdm.auto")  # a second's work at the first bar, which would hold back the first lines
     ran = notebook.ok("""
 def train(rank):
     for i in progress(range(10), "steps"):
@@ -127,8 +128,8 @@ run(train, ranks=2); None
     for rank in range(2):
         assert [line for line in lines if f"rank {rank}" in line] == [f"[rank {rank}] line {i}" for i in (2, 5, 8)]
     assert all(text.endswith("\n") for _, text in ran.pieces)
-    first = min(when for when, text in ran.pieces)
-    assert ran.seconds - first > 0.5  # the first line came while the run had 0.7 s to go
+    times = [when for when, _ in ran.pieces]
+    assert max(times) - min(times) > 0.3  # they were printed 0.6 s apart, and not shown together at the end
     assert len(ran.displays) == 1 and "steps" in str(ran.displays[0])
 
 
