@@ -75,6 +75,10 @@ def _be_gone_within(seconds: float) -> None:
 def _call(info: dict[str, Any], parcel) -> tuple[dict[str, Any], Any]:
     for name, lines in info["sources"].items():
         linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
+    import torch.distributed as dist
+
+    if not dist.is_initialized():
+        raise RuntimeError("an earlier run destroyed the process group of these ranks; the next run gets new ranks")
     function, arguments = unpack(parcel)
     events = None
     rank = here.rank()

@@ -51,6 +51,7 @@ class RankProcess:
         self.pid: int | None = None
         self.exit_code: int | None = None  # negative: the signal that killed it
         self.ended = False
+        self._looking = threading.Lock()  # the run's thread, and another that asks for `pids`
 
     @property
     def sentinel(self):
@@ -59,18 +60,19 @@ class RankProcess:
 
     def look(self) -> bool:
         """Take in the news about the process; True once it has ended."""
-        while not self.ended and self._status.poll():
-            try:
-                number = os.read(self._status.fileno(), 8)
-            except OSError:
-                number = b""
-            if not number:
-                self.ended = True
-            elif self.pid is None:
-                (self.pid,) = struct.unpack("!q", number)
-            else:
-                (self.exit_code,) = struct.unpack("!q", number)
-                self.ended = True
+        with self._looking:
+            while not self.ended and self._status.poll():
+                try:
+                    number = os.read(self._status.fileno(), 8)
+                except OSError:
+                    number = b""
+                if not number:
+                    self.ended = True
+                elif self.pid is None:
+                    (self.pid,) = struct.unpack("!q", number)
+                else:
+                    (self.exit_code,) = struct.unpack("!q", number)
+                    self.ended = True
         return self.ended
 
     def wait_for_pid(self, seconds: float) -> int | None:

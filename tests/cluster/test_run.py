@@ -320,6 +320,22 @@ def test_torchs_own_parallel_classes(pair):
         assert alone == 1.0
 
 
+def test_a_destroyed_group_is_said_and_mended(pair):
+    pair.run(lambda rank: dist.destroy_process_group())
+    with pytest.raises(RankError, match="an earlier run destroyed the process group of these ranks"):
+        pair.run(lambda rank: rank)
+    assert pair.run(lambda rank: rank) == [0, 1]
+
+
+def test_data_loader_workers_in_ranks():
+    def load(rank):
+        from torch.utils.data import DataLoader
+
+        return [batch.tolist() for batch in DataLoader(range(4), batch_size=2, num_workers=2)]
+
+    assert run(load) == [[[0, 1], [2, 3]]] * 2
+
+
 def test_the_import_is_light():
     import subprocess
 
