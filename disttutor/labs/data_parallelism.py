@@ -10,6 +10,7 @@ from torch import Tensor
 
 from disttutor.cost import simulate
 from disttutor.figures import compare, equality, gradient_sync, losses, timeline
+from disttutor.labs.guess import Guess
 from disttutor.labs.lab import Lab
 from disttutor.labs.page import Table
 from disttutor.models import MLP, Digits, accuracy, classification, digits
@@ -50,6 +51,31 @@ def train(rank: int, data: Digits, settings: dict[str, Any], kind: type[Strategy
 def flat(model: torch.nn.Module) -> Tensor:
     """A copy of all weights in one row."""
     return torch.cat([p.detach().reshape(-1) for p in model.parameters()]).clone()
+
+
+# --------------------------------------------------------------------------------------------------- the guesses
+
+
+def guess_equal() -> Guess:
+    """Is it the same training?"""
+    return Guess(
+        "Four ranks each train on a quarter of every batch. After 20 steps, how far are their weights from those of "
+        "one process?",
+        ["a few percent: each rank saw only a quarter of the data", "exactly the same, bit by bit",
+         "the same but for rounding"],
+        right="the same but for rounding",
+        why="The gradient of a sum is the sum of the gradients, so the mathematics is the same. Only the order of the "
+            "additions differs, and that moves the last bits.")
+
+
+def guess_bytes() -> Guess:
+    """How much is sent?"""
+    return Guess(
+        "The gradient is 105 kB. Four ranks add up theirs over a ring. How much does each rank send in a step?",
+        ["105 kB: its gradient, once", "158 kB: one and a half times its gradient",
+         "315 kB: its gradient to each of the three others"],
+        right="158 kB: one and a half times its gradient",
+        why="Twice (n - 1)/n of the gradient: with four ranks 1.5 times, with a thousand still less than twice.")
 
 
 # ----------------------------------------------------------------------------------------------- (a) the training

@@ -1,0 +1,64 @@
+"""Data parallelism where we have no machine: the same plan, priced for many GPUs; and why k devices can be more than k
+times as fast.
+
+Rates and links are those of NVIDIA's DGX H100 as gathered in stas00/ml-engineering: 794.5 Tflop/s is the best rate that
+a bf16 matrix multiplication was measured to reach (the datasheet says 989), NVLink 4 carries 450 GB/s a GPU and
+direction, InfiniBand NDR 400 Gbit/s a GPU. Latencies are those that NCCL's own tuner counts with for a step of a ring
+(src/graph/tuning.cc, protocol Simple).
+"""
+
+import time
+
+from disttutor.cost import simulate
+from disttutor.plans import Device, Gradient, Link, Machine, Mesh, data_parallel_step
+from disttutor.strategies.strategy import BACKWARD_WORK, FORWARD_WORK
+from disttutor.traces import Trace
+
+H100 = Device(794.5e12, "H100")
+NVLINK = Link(3.4e-6, 450e9, "NVLink 4")
+INFINIBAND = Link(14e-6, 50e9, "InfiniBand NDR")
+NODE = 8                    # GPUs that NVLink joins
+
+PARAMETERS, LAYERS = 1_300_000_000, 24
+TOKENS = 2**19              # of one global batch
+
+
+def dgx(gpus: int) -> Machine:
+    """This many H100. A ring is as fast as its slowest link: beyond one node, InfiniBand."""
+    return Machine(H100, NVLINK if gpus <= NODE else INFINIBAND)
+
+
+def predicted_step(gpus: int, form: str = "overlapped", *, tokens: int = TOKENS, machine: Machine | None = None,
+                   bucket_bytes: int = 250_000_000) -> Trace:
+    """One data-parallel step of a language model of 1.3 billion parameters on `gpus`, gradients in bfloat16.
+
+    tokens: of the global batch, a multiple of `gpus`; machine: default `dgx(gpus)`. Raises ValueError if the tokens do
+    not divide.
+    """
+    if tokens % gpus:
+        raise ValueError(f"{tokens} tokens cannot be shared evenly by {gpus} GPUs; a power of two up to {tokens} works")
+    weights = PARAMETERS // LAYERS
+    layers = [Gradient(f"layer {i}", weights, 2, "bfloat16", BACKWARD_WORK * weights) for i in range(LAYERS)]
+    plan = data_parallel_step(layers, Mesh(data=gpus), bucket_bytes=bucket_bytes, form=form,
+                              shares=[[tokens // gpus]] * gpus, forward_flops=FORWARD_WORK * PARAMETERS)
+    return simulate(plan, machine or dgx(gpus))
+
+
+def walking_speed(sizes: tuple[int, ...] = (2**18, 2**20, 2**22, 2**24, 2**26), total: int = 2**27) -> dict[int, float]:
+    """Bytes a second at which one core of this machine adds 1 to a working set of each size (in bytes), best of five."""
+    import torch
+
+    speeds = {}
+    for size in sizes:
+        x = torch.zeros(size // 4)
+        rounds = max(1, total // size)
+        speeds[size] = max(_one_walk(x, rounds) for _ in range(5))
+    return speeds
+
+
+def _one_walk(x, rounds: int) -> float:
+    x.add_(1)
+    begun = time.thread_time()
+    for _ in range(rounds):
+        x.add_(1)
+    return x.nbytes * rounds / (time.thread_time() - begun)
