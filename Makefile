@@ -20,7 +20,7 @@ demo: $(VENV)/installed
 	$(BIN)/disttutor demo
 
 test: $(VENV)/installed-test
-	bash tools/chromium.sh
+	bash .ci/chromium.sh
 	$(BIN)/python -m pytest
 
 bench: $(VENV)/installed
