@@ -28,7 +28,7 @@ def test_links_lead_to_files_that_are_there():
 
 def test_pictures_have_alt_text():
     assert re.findall(r"!\[\s*\]", README) == []
-    assert re.findall(r"!\[.{40,}\]\(docs/.+\.svg\)", README)
+    assert re.findall(r"!\[.{40,}\]\(notebooks/.+\.svg\)", README)
 
 
 def test_commands_are_the_makefiles():
