@@ -142,10 +142,11 @@ RANKS, SEQUENCES, TOKENS = 16, 4, 1024              # a micro-batch is 4 sequenc
 
 
 def gpt2_xl() -> list[Gradient]:
-    """The gradients of GPT-2 XL (Radford et al. 2019: 48 layers, width 1,600), one for each layer, in bfloat16."""
-    width, layers, tokens = 1600, 48, SEQUENCES * TOKENS
+    """The gradients of GPT-2 XL (Radford et al. 2019: 48 layers, width 1,600) in bfloat16, one for each two layers."""
+    width, pairs, tokens = 1600, 24, SEQUENCES * TOKENS
     sizes = {"embeddings": (50_257 + 1_024) * width}
-    sizes |= {f"layer {i}": 12 * width**2 + 13 * width for i in range(layers)} | {"norm": 2 * width}
+    sizes |= {f"layers {2 * i} and {2 * i + 1}": 2 * (12 * width**2 + 13 * width) for i in range(pairs)}
+    sizes |= {"norm": 2 * width}
     return [Gradient(name, n, 2, "bfloat16", flops=4.0 * n * tokens) for name, n in sizes.items()]
 
 

@@ -161,8 +161,8 @@ def guess_divisor() -> Guess:
         ["by 3, the number of micro-batches", "by 10, the number of valid tokens",
          "by either: the learning rate evens it out"],
         right="by 10, the number of valid tokens",
-        why="The large batch takes the mean over its 10 tokens, so each token must count 1/10. Taking each "
-        "micro-batch's own mean first lets a token of the short one count four times as much as one of the long one.",
+        why="The large batch takes the mean over its 10 tokens, so each token must count 1/10.\n"
+        "Taking each micro-batch's own mean first lets a token of the short one count four times as much as one of the long one.",
     )
 
 
@@ -173,8 +173,8 @@ def guess_exchanges() -> Guess:
         "exchange gradients in one update?",
         ["after every micro-batch: 3 times", "once, after the last micro-batch", "once for each rank: 4 times"],
         right="once, after the last micro-batch",
-        why="Sums can be taken in any order: first over a rank's own micro-batches, which costs no message, and then "
-        "once over the ranks.",
+        why="Sums can be taken in any order: first over a rank's own micro-batches, which costs no message,\n"
+        "and then once over the ranks.",
     )
 
 
