@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from disttutor.cost import simulate
 from disttutor.figures import compare, equality, gradient_sync, losses, timeline
 from disttutor.labs.guess import Guess
 from disttutor.labs.lab import Lab
-from disttutor.labs.page import Table
+from disttutor.labs.page import Still, Table
 from disttutor.models import MLP, Digits, accuracy, classification, digits
 from disttutor.plans import FORMS, Device, Link, Machine, Plan
 from disttutor.strategies import DataParallel, EpochSampler, Single, Strategy
@@ -92,6 +92,17 @@ class Training:
     answers: list[dict[str, Any]]
     one: dict[str, Any]
 
+    @cached_property
+    def charts(self) -> list[Still]:
+        """The curves, which are the same however the timeline is looked at."""
+        name = counted(len(self.answers))
+        return [
+            Still(losses({"one process": self.one["losses"], name: self.answers[0]["losses"]},
+                         title="Loss: the curve of one process lies beneath")),
+            Still(equality({name: self.distances}, title="How far the weights are from those of one process "
+                                                         f"({max(self.distances):.0e} at most)")),
+        ]
+
     @property
     def distances(self) -> list[float]:
         """Largest difference of a weight to one process, after each step."""
@@ -153,12 +164,10 @@ def predict(plan: Plan, machine: Machine) -> Trace:
 
 def _draw_training(result: Training, settings: dict[str, Any]) -> list[Any]:
     ranks, view = settings["ranks"], settings["view"]
-    name = f"{ranks} rank" + "s" * (ranks > 1)
     last = result.ran.only(result.ran.steps[-1])
     sent, messages = ring_bytes_sent(last, 0), sum(bool(s.group) for s in last.of(0))
     rows = [[seen, milliseconds(trace.makespan), f"{hidden_communication(trace, 0):.0%}" if ranks > 1 else "–",
              f"{idle(trace, 0) / trace.makespan:.0%}"] for seen in VIEWS for trace in [result.view(seen)]]
-    furthest = max(result.distances)
     agree = "the same to the last bit on every rank" if result.ranks_agree else "NOT the same on every rank"
     return [
         timeline(result.view(view), title=TITLES[view]),
@@ -166,10 +175,7 @@ def _draw_training(result: Training, settings: dict[str, Any]) -> list[Any]:
         f"In every step each rank sends {kilobytes(sent)} (as a ring does), in {messages} all-reduces. After {STEPS} "
         f"steps the loss is {result.answers[0]['losses'][-1]:.3f}, {result.answers[0]['accuracy']:.0%} of the test "
         f"digits are read right, and the weights are {agree}.",
-        losses({"one process": result.one["losses"], name: result.answers[0]["losses"]},
-               title="Loss: the curve of one process lies beneath"),
-        equality({name: result.distances}, title=f"How far the weights are from those of one process "
-                                                 f"({furthest:.0e} at most)"),
+        *result.charts,
     ]
 
 
@@ -259,8 +265,8 @@ def three_forms(ranks: int = 4) -> Lab:
 
     controls = {
         "ranks": w.IntSlider(ranks, 2, 8, description="ranks"),
-        "latency": w.FloatSlider(SLOW.link.latency * 1e3, min=0, max=10, step=0.5, description="link: latency in ms"),
-        "bandwidth": w.SelectionSlider(options=[1, 2, 4, 8, 16, 32], value=2, description="link: MB/s"),
+        "latency": w.FloatSlider(SLOW.link.latency * 1e3, min=0, max=10, step=0.5, description="link latency (ms)"),
+        "bandwidth": w.SelectionSlider(options=[1, 2, 4, 8, 16, 32], value=2, description="link speed (MB/s)"),
         "bucket": w.SelectionSlider(options=list(BUCKETS.items()), value=BUCKETS["40 kB"], description="bucket"),
         "show": w.Dropdown(options=[ALL, *(ONE.format(form) for form in FORMS)], description="show"),
     }
@@ -296,6 +302,11 @@ def _draw_forms(result: dict[str, tuple[Trace, Trace]], settings: dict[str, Any]
 def only_rank_0(trace: Trace) -> Trace:
     """Rank 0's lanes alone: in slow motion all ranks look alike."""
     return Trace(tuple(trace.of(0)), 1, trace.source, note=f"rank 0 of {trace.world_size}; {trace.note}")
+
+
+def counted(ranks: int) -> str:
+    """`1 rank`, `4 ranks`."""
+    return f"{ranks} rank" + "s" * (ranks > 1)
 
 
 def milliseconds(seconds: float) -> str:

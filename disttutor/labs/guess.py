@@ -7,11 +7,13 @@
 Unattended it is a question with its choices as text, and `reveal` gives the answer.
 """
 
+import textwrap
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 LEAST, MOST = 50, 100       # percent: how sure one can be
+WIDTH = 88                  # letters in a line of the answer
 
 
 class Guess:
@@ -73,4 +75,4 @@ class Revealed:
         self.lines.append(guess.why)
 
     def __repr__(self) -> str:
-        return "\n".join(self.lines)
+        return "\n".join(textwrap.fill(line, WIDTH) for line in self.lines)

@@ -45,7 +45,7 @@ def predicted_step(gpus: int, form: str = "overlapped", *, tokens: int = TOKENS,
 
 
 def walking_speed(sizes: tuple[int, ...] = (2**18, 2**20, 2**22, 2**24, 2**26), total: int = 2**27) -> dict[int, float]:
-    """Bytes a second at which one core of this machine adds 1 to a working set of each size (in bytes), best of five."""
+    """Bytes a second at which this process (of one thread) adds 1 to a working set of each size in bytes, best of 5."""
     import torch
 
     speeds = {}

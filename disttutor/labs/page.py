@@ -39,6 +39,19 @@ class Table:
         return "\n".join([*([self.caption] if self.caption else []), *text])
 
 
+class Still:
+    """A picture turned into HTML once, for labs that draw other parts again and again."""
+
+    def __init__(self, picture: Any):
+        self._html, self._plain = picture.html(), repr(picture)
+
+    def html(self) -> str:
+        return self._html
+
+    def __repr__(self) -> str:
+        return self._plain
+
+
 def page(items: Iterable[Any]) -> dict[str, str]:
     """A cell's output out of `items`: sentences, and objects that have `html()` and a plain text as their `repr`.
 

@@ -24,15 +24,18 @@ class Panel:
         self._run = w.Button(description="Run again", icon="play", tooltip="Run once more with these settings")
         self._stop = w.Button(description="Stop", icon="stop", disabled=True, tooltip="End the run in progress")
         self._bar = w.FloatProgress(min=0, max=1, layout=w.Layout(width="160px", visibility="hidden"))
-        self._state, self._problem, self._printed = w.HTML(), w.HTML(), w.HTML()
+        # A line of its own that is always there: the picture must not jump when a run begins.
+        self._state = w.HTML(layout=w.Layout(min_height="28px", margin="2px"))
+        self._problem, self._printed = w.HTML(), w.HTML()
+        self._waiting = False
         self._run.on_click(run)
         self._stop.on_click(stop)
         wrap = w.Layout(flex_flow="row wrap", align_items="center")
         self.widget = w.VBox([
             *([w.HTML(f"<b>{escape(title)}</b>")] if title else []),
             w.Box(list(controls.values()), layout=wrap),
-            w.Box([self._run, self._stop, self._bar, self._state], layout=wrap),
-            self._problem, self._printed])
+            w.Box([self._run, self._stop, self._bar], layout=wrap),
+            self._state, self._problem, self._printed])
         self._lines: deque[str] = deque(maxlen=LINES)
         self._lock = threading.Lock()
         self._written = 0.0
@@ -52,20 +55,23 @@ class Panel:
 
     def busy(self, words: str) -> None:
         """A run is in progress or about to be."""
-        self._state.value = f"<span role='status'>&#9203; {escape(words)}</span>"
+        self._waiting = True
+        self._state.value = (f"<span role='status'><i class='fa fa-spinner fa-spin' aria-hidden='true'></i> "
+                             f"{escape(words)}</span>")
         self._stop.disabled = False
 
     def done(self, words: str) -> None:
         """A run is over."""
         self._write()
+        self._waiting = False
         self._state.value = f"<span role='status'>{escape(words)}</span>"
 
     def idle(self) -> None:
         """Nothing runs, and nothing is about to."""
         self._stop.disabled = True
         self._bar.layout.visibility = "hidden"
-        if "&#9203;" in self._state.value:
-            self._state.value = "<span role='status'>stopped</span>"
+        if self._waiting:
+            self.done("stopped")
 
     def problem(self, sentence: str, details: str = "") -> None:
         """Something cannot be, or went wrong."""
