@@ -162,7 +162,8 @@ def guess_divisor() -> Guess:
          "by either: the learning rate evens it out"],
         right="by 10, the number of valid tokens",
         why="The large batch takes the mean over its 10 tokens, so each token must count 1/10.\n"
-        "Taking each micro-batch's own mean first lets a token of the short one count four times as much as one of the long one.",
+        "Taking each micro-batch's own mean first lets a token of the short one count four times as much as one of "
+        "the long one.",
     )
 
 
