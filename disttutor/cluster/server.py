@@ -193,10 +193,10 @@ class ForkServer:
         """End the server and with it every rank."""
         with self._lock:
             process = self._process if self._owner == os.getpid() else None
+            self._forget()  # first: a kernel that is told to leave may be killed before the next lines
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait()
-            self._forget()
 
 
 class ServerGone(RuntimeError):

@@ -50,3 +50,19 @@ def test_huge_pages_are_an_offer_that_may_be_declined():
     code = "from disttutor.cluster import hugepages; x = bytearray(16 << 20); print(hugepages.gather())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) >= 0 and int(done.stdout) % (2 << 20) == 0
+
+
+def test_stopping_it_removes_its_folder_even_if_the_notebook_is_killed_meanwhile(monkeypatch):
+    other = server.ForkServer()
+    other.start()
+    folder, process = other.folder, other._process
+
+    def killed_here():
+        assert not os.path.exists(folder)
+
+    monkeypatch.setattr(process, "kill", killed_here)
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "wait", killed_here)
+        other.stop()
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
