@@ -2,6 +2,7 @@
 # make demo    train on the handwritten digits with 1, 2 and 4 ranks, here in the terminal
 # make test    install what the tests need and run everything: code, notebooks, a real browser
 # make bench   how fast it is, against PyTorch's own ways of doing the same
+# make lessons  run every lesson from top to bottom and store what it gave (after a change to a lesson or the library)
 # make clean   remove .venv and everything else that was made
 #
 # PYTHON names the Python to build .venv with (3.11 or newer): make lab PYTHON=python3.12
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: lab demo test bench clean
+.PHONY: lab demo test bench lessons clean
 
 lab: $(VENV)/installed
 	$(BIN)/disttutor lab notebooks
@@ -25,6 +26,9 @@ test: $(VENV)/installed-test
 
 bench: $(VENV)/installed
 	@set -e; for file in benchmarks/*.py; do printf '\n== %s\n' "$$file"; $(BIN)/python "$$file"; done
+
+lessons: $(VENV)/installed-test
+	$(BIN)/python .ci/run_lessons.py
 
 clean:
 	rm -rf $(VENV) build dist artifacts disttutor-demo .pytest_cache .ruff_cache .hypothesis

@@ -3,7 +3,7 @@ brings on a cluster that is not here."""
 
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from disttutor.cost import simulate
+from disttutor.cost.hardware import EFA_V1, H100, INFINIBAND_HDR, INFINIBAND_NDR, ring_over_nodes
 from disttutor.models import MLP, classification
-from disttutor.plans import Device, Gradient, Link, Machine, Mesh, data_parallel_step
+from disttutor.plans import Gradient, Link, Machine, Mesh, data_parallel_step
 from disttutor.strategies import EpochSampler, Single
 from disttutor.traces import Trace, bubble_share
 
@@ -127,17 +128,11 @@ def losses_by_epoch(rank: int, recipes: list[Recipe], x: Tensor, y: Tensor, epoc
 
 # ------------------------------------------------------------------------------------------------- far away
 
-# A large-matrix multiplication as measured on an H100 (stas00/ml-engineering, "MAMF"), in flop/s; real training
-# reaches less, and then computes for longer beside the same exchange.
-H100 = Device(794.5e12, "H100")
-# Bytes/s and direction for each GPU between nodes of eight (stas00/ml-engineering). Latency of a hop: 14 of the ring's
-# 16 hops stay in a node (3.4 µs), 2 leave it (14 µs), as NCCL's own tuner has them (src/graph/tuning.cc): 4.7 µs.
 NETWORKS = {
-    "50 GB/s a GPU (DGX H100)": 50e9,
-    "25 GB/s a GPU (DGX A100)": 25e9,
-    "6.25 GB/s a GPU (AWS P4d)": 6.25e9,
+    "50 GB/s a GPU (DGX H100)": INFINIBAND_NDR,
+    "25 GB/s a GPU (DGX A100)": INFINIBAND_HDR,
+    "6.25 GB/s a GPU (AWS P4d)": EFA_V1,
 }
-HOP = 4.7e-6
 RANKS, SEQUENCES, TOKENS = 16, 4, 1024              # a micro-batch is 4 sequences of 1,024 tokens
 
 
@@ -150,42 +145,14 @@ def gpt2_xl() -> list[Gradient]:
     return [Gradient(name, n, 2, "bfloat16", flops=4.0 * n * tokens) for name, n in sizes.items()]
 
 
-def predicted_step(accumulate: int, bandwidth: float, ranks: int = RANKS) -> Trace:
-    """One data-parallel step of GPT-2 XL on `ranks` H100s with this network, as a predicted Trace."""
+def predicted_step(accumulate: int, network: Link, ranks: int = RANKS) -> Trace:
+    """One data-parallel step of GPT-2 XL on `ranks` H100s with this network between nodes, as a predicted Trace."""
     gradients = gpt2_xl()
     forward = sum(g.flops for g in gradients) / 2
     plan = data_parallel_step(gradients, Mesh(data=ranks), accumulate=accumulate, forward_flops=forward)
-    return simulate(plan, Machine(H100, Link(HOP, bandwidth, "network")))
+    return simulate(plan, Machine(H100, ring_over_nodes(network, ranks)))
 
 
-def computing_share(accumulate: int, bandwidth: float) -> float:
+def computing_share(accumulate: int, network: Link) -> float:
     """Share of a step in which the ranks compute; in the rest they wait for the exchange."""
-    return 1 - bubble_share(predicted_step(accumulate, bandwidth))
-
-
-# ------------------------------------------------------------------------------------------------- the picture
-
-
-def curves(points: Mapping[str, Mapping[float, float]], *, title: str, xlabel: str, ylabel: str,
-           x_words: Callable[[float], str] | None = None, highest: float | None = None):
-    """A Picture of curves of name to {x: y}, each named at its end. x_words: on a doubling axis, what stands at each x.
-
-    Values above `highest` are cut off.
-    """
-    from disttutor.figures.picture import Picture, axes, label_ends
-    from disttutor.figures.style import DASHES, MARKERS, SERIES, plain_number
-
-    ax = axes(title, xlabel, ylabel)
-    ends, said = [], []
-    for i, (name, line) in enumerate(points.items()):
-        xs, ys = list(line), list(line.values())
-        ax.plot(xs, ys, color=SERIES[i], linestyle=DASHES[i], marker=MARKERS[i], markersize=5, linewidth=1.8)
-        ends.append((name, xs[-1], min(ys[-1], highest or ys[-1]), SERIES[i]))
-        said.append(f"{name} goes from {plain_number(ys[0])} to {plain_number(ys[-1])}")
-    if x_words:
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(xs, list(map(x_words, xs)))
-        ax.minorticks_off()
-    ax.set_ylim(0, highest)
-    label_ends(ax, ends)
-    return Picture(ax.figure, f"{title}: {'; '.join(said)}.", f"{title}: {', '.join(points)}.")
+    return 1 - bubble_share(predicted_step(accumulate, network))

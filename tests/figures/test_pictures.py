@@ -10,7 +10,7 @@ import warnings
 
 import pytest
 
-from disttutor.figures import Picture, bars, equality, losses, scaling
+from disttutor.figures import Picture, bars, curves, equality, losses, scaling
 
 
 def lines(picture: Picture) -> dict:
@@ -150,10 +150,10 @@ def test_losses_that_are_not_finite_are_said():
     assert drawn_without_warning(picture)
 
 
-@pytest.mark.parametrize("curves", [{}, {"a": []}])
-def test_wrong_losses_are_refused(curves):
+@pytest.mark.parametrize("wrong", [{}, {"a": []}])
+def test_wrong_losses_are_refused(wrong):
     with pytest.raises(ValueError, match="no curve|at least one step"):
-        losses(curves)
+        losses(wrong)
 
 
 # bars
@@ -225,3 +225,20 @@ def test_measured_are_points_and_predicted_a_line():
 def test_wrong_scaling_is_refused(measured, keywords, message):
     with pytest.raises(ValueError, match=message):
         scaling(measured, **keywords)
+
+
+# --------------------------------------------------------------------------------------------------------- any curves
+
+
+def test_curves_are_named_and_described():
+    picture = curves({"slow": {1: 2.0, 2: 1.0}, "fast": {1: 2.0, 2: 0.5}}, title="Loss", xlabel="x", ylabel="y",
+                     x_words=str, highest=1.5)
+    assert picture.alt == "Loss: slow goes from 2 to 1; fast goes from 2 to 0.5."
+    assert picture.plain == "Loss: slow and fast."
+    assert picture.png().startswith(b"\x89PNG")
+
+
+def test_curves_that_cannot_be_drawn_are_refused():
+    for wrong, words in (({}, "no curve"), ({"a": {}}, "no curve"), ({str(i): {1: 1.0} for i in range(99)}, "up to")):
+        with pytest.raises(ValueError, match=words):
+            curves(wrong, title="t", xlabel="x", ylabel="y")

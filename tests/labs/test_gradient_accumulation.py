@@ -10,7 +10,6 @@ from disttutor.labs.batch_size import (
     Activations,
     Recipe,
     computing_share,
-    curves,
     gpt2_xl,
     losses_by_epoch,
     predicted_step,
@@ -152,14 +151,7 @@ def test_the_predicted_step_is_compute_and_one_exchange():
     one, four = predicted_step(1, fast), predicted_step(4, fast)
     assert four.makespan - one.makespan == pytest.approx(3 * work)
     exchange = sum(s.duration for s in one.of(0) if s.kind == "all_reduce")
-    assert exchange >= 2 * 15 / 16 * 2 * 1_557_611_200 / fast
+    assert exchange >= 2 * 15 / 16 * 2 * 1_557_611_200 / fast.bandwidth
     assert computing_share(4, fast) == pytest.approx(4 * work / four.makespan)
-    shares = [computing_share(4, bandwidth) for bandwidth in NETWORKS.values()]
+    shares = [computing_share(4, network) for network in NETWORKS.values()]
     assert shares == sorted(shares, reverse=True)
-
-
-def test_curves_are_named_and_described():
-    picture = curves({"slow": {1: 2.0, 2: 1.0}, "fast": {1: 2.0, 2: 0.5}}, title="Loss", xlabel="x", ylabel="y",
-                     x_words=str, highest=1.5)
-    assert picture.alt == "Loss: slow goes from 2 to 1; fast goes from 2 to 0.5."
-    assert picture.png().startswith(b"\x89PNG")
