@@ -1,14 +1,13 @@
 """A lab's widgets: its controls, Run and Stop, what is going on, what went wrong, and what the ranks print."""
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
 LINES = 200                 # of the ranks' output that are kept
-PAUSE = 0.1                 # seconds between two updates of what the ranks print
+PAUSE = 0.1                 # seconds for which what the ranks print is gathered before it is shown
 
 
 class Panel:
@@ -38,7 +37,7 @@ class Panel:
             self._state, self._problem, self._printed])
         self._lines: deque[str] = deque(maxlen=LINES)
         self._lock = threading.Lock()
-        self._written = 0.0
+        self._pending: threading.Timer | None = None
 
     def display(self) -> None:
         """Show the widgets in the cell; a reader without a kernel is told what they are."""
@@ -79,7 +78,7 @@ class Panel:
                 if details else "")
         self._problem.value = (f"<div role='alert' style='border-left:4px solid #d55e00;padding:2px 10px'>"
                                f"<b>{escape(sentence)}</b>{more}</div>")
-        self.done("not run; the picture is of the last run that came to its end")
+        self.done("nothing new: the picture is of the last run that came to its end")
 
     def clear(self) -> None:
         """A new run begins: what the last one said is gone."""
@@ -93,8 +92,11 @@ class Panel:
     def __call__(self, rank: int | None, text: str) -> None:
         with self._lock:
             self._lines.append(text if rank is None else f"[rank {rank}] {text}")
-        if time.monotonic() - self._written > PAUSE:
-            self._write()
+            if self._pending:
+                return                          # what comes in quick succession is shown together
+            self._pending = threading.Timer(PAUSE, self._write)
+            self._pending.daemon = True
+            self._pending.start()
 
     def progress(self, title: str, done: int, total: int | None) -> None:
         """How far the slowest rank is."""
@@ -103,7 +105,6 @@ class Panel:
 
     def _write(self) -> None:
         with self._lock:
-            text = "".join(self._lines)
-            self._written = time.monotonic()
+            text, self._pending = "".join(self._lines), None
         self._printed.value = (f"<pre aria-label='what the ranks printed' style='max-height:12em;overflow:auto'>"
                                f"{escape(text)}</pre>" if text else "")

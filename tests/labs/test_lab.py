@@ -100,6 +100,25 @@ def test_in_its_cell_an_error_is_raised():
         small_lab(lambda s, run: run(dies, ranks=2)).show()
 
 
+def talks(rank):
+    print("first")
+    print("second")
+    time.sleep(3)
+
+
+def test_what_ranks_print_is_shown_in_the_lab_while_they_run():
+    lab = small_lab(lambda s, run: run(talks, ranks=2) if s["ranks"] == 3 else [0]).show()
+    lab.controls["ranks"].value = 3
+    end, seen = time.monotonic() + 20, ""
+    while lab.busy and time.monotonic() < end and seen.count("second") < 2:
+        seen = lab._panel._printed.value
+        time.sleep(0.02)
+    lab.stop()
+    for rank in range(2):
+        assert seen.index(f"[rank {rank}] first") < seen.index(f"[rank {rank}] second")
+    assert lab.wait() and lab.runs == 1             # they were shown before the run had ended
+
+
 def test_an_error_while_drawing_is_not_lost():
     lab = Lab({"view": widgets.Dropdown(options=["a", "b"])}, lambda s, run: 1,
               lambda result, s: [str(result)] if s["view"] == "a" else [{}.missing], redraw_only={"view"}).show()
