@@ -1,10 +1,12 @@
 """The framework of labs: what a learner clicks, and what comes of it. Ranks and kernels are real."""
 
+import threading
 import time
 
 import ipywidgets as widgets
 import pytest
 
+import disttutor
 from disttutor.cluster import RankError
 from disttutor.labs import Lab, Table
 from disttutor.labs.page import page
@@ -119,6 +121,23 @@ def test_what_ranks_print_is_shown_in_the_lab_while_they_run():
     assert lab.wait() and lab.runs == 1             # they were shown before the run had ended
 
 
+def test_a_lab_waits_for_a_run_of_a_cell_and_its_stop_leaves_that_alone():
+    lab = small_lab(lambda s, run: run(sleeper, 0.0, ranks=2) if s["ranks"] == 3 else [0]).show()
+    cell: list = []
+    thread = threading.Thread(target=lambda: cell.extend(disttutor.run(sleeper, 4.0, ranks=2)))
+    thread.start()
+    time.sleep(0.5)
+    lab.controls["ranks"].value = 3
+    end = time.monotonic() + 10
+    while time.monotonic() < end and "waiting: sleeper on 2 ranks" not in lab._panel._printed.value:
+        time.sleep(0.05)
+    assert "waiting: sleeper on 2 ranks has been running" in lab._panel._printed.value
+    lab.stop()
+    thread.join(20)
+    assert cell == [0, 1]
+    assert lab.wait() and lab.runs == 1 and "stopped" in lab._panel._state.value
+
+
 def test_an_error_while_drawing_is_not_lost():
     lab = Lab({"view": widgets.Dropdown(options=["a", "b"])}, lambda s, run: 1,
               lambda result, s: [str(result)] if s["view"] == "a" else [{}.missing], redraw_only={"view"}).show()
@@ -195,3 +214,20 @@ def test_an_invalid_setting_leaves_the_kernel_idle(kernel):
     move(kernel, "ranks", 3)
     ran = kernel.ok("time.sleep(0.1); lab.wait(); print(lab._panel._problem.value)", timeout=10)
     assert "3 ranks cannot share 8 heads; ranks that work: 1, 2, 4" in ran.text
+
+
+def test_after_the_kernels_stop_in_the_first_run_a_control_still_makes_the_picture(kernel):
+    kernel.ok(SETUP.replace("w.FloatSlider(0.0,", "w.FloatSlider(50.0,"))
+    message = kernel.send("lab.show()")
+    time.sleep(2.0)
+    kernel.interrupt()
+    ran = kernel.collect(message, timeout=20)
+    assert ran.status == "error" and len(ran.displays) == 1           # the controls; no picture yet
+    move(kernel, "seconds", 0)
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        news = kernel.client.get_iopub_msg(timeout=20)
+        if news["msg_type"] == "display_data":
+            break
+    assert news["content"]["data"]["text/plain"].startswith("ranks 2, seconds 0.0\nranks answered: [0, 1]")
+    assert news["parent_header"]["msg_id"] == message                 # it lands in the lab's cell
