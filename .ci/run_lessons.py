@@ -18,7 +18,7 @@ LESSONS = Path(__file__).resolve().parent.parent / "notebooks"
 
 
 def run(path: Path) -> None:
-    """Execute a notebook in place. Raises nbclient's CellExecutionError at a cell that fails, and stores nothing then."""
+    """Execute a notebook in place. Raises nbclient's CellExecutionError at a cell that fails; stores nothing then."""
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(path.parent)}},
                             store_widget_state=False, record_timing=False)
