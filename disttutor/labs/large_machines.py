@@ -1,31 +1,21 @@
 """Data parallelism where we have no machine: the same plan, priced for many GPUs; and why k devices can be more than k
-times as fast.
-
-Rates and links are those of NVIDIA's DGX H100 as gathered in stas00/ml-engineering: 794.5 Tflop/s is the best rate that
-a bf16 matrix multiplication was measured to reach (the datasheet says 989), NVLink 4 carries 450 GB/s a GPU and
-direction, InfiniBand NDR 400 Gbit/s a GPU. Latencies are those that NCCL's own tuner counts with for a step of a ring
-(src/graph/tuning.cc, protocol Simple).
-"""
+times as fast. Rates, links and their sources: `disttutor.cost.hardware`."""
 
 import time
 
 from disttutor.cost import simulate
-from disttutor.plans import Device, Gradient, Link, Machine, Mesh, data_parallel_step
+from disttutor.cost.hardware import H100, INFINIBAND_NDR, ring_over_nodes
+from disttutor.plans import Gradient, Machine, Mesh, data_parallel_step
 from disttutor.strategies.strategy import BACKWARD_WORK, FORWARD_WORK
 from disttutor.traces import Trace
-
-H100 = Device(794.5e12, "H100")
-NVLINK = Link(3.4e-6, 450e9, "NVLink 4")
-INFINIBAND = Link(14e-6, 50e9, "InfiniBand NDR")
-NODE = 8                    # GPUs that NVLink joins
 
 PARAMETERS, LAYERS = 1_300_000_000, 24
 TOKENS = 2**19              # of one global batch
 
 
 def dgx(gpus: int) -> Machine:
-    """This many H100. A ring is as fast as its slowest link: beyond one node, InfiniBand."""
-    return Machine(H100, NVLINK if gpus <= NODE else INFINIBAND)
+    """This many H100 in nodes of 8: NVLink within a node, InfiniBand between them."""
+    return Machine(H100, ring_over_nodes(INFINIBAND_NDR, gpus))
 
 
 def predicted_step(gpus: int, form: str = "overlapped", *, tokens: int = TOKENS, machine: Machine | None = None,
