@@ -1,8 +1,16 @@
-"""Ranks that stay warm over all tests: starting them anew for each would take most of the time."""
+"""What all tests share: ranks that stay warm (starting them anew for each test would take most of the time), and
+property tests without a deadline (a busy machine is no fault)."""
 
+import os
+
+import hypothesis
 import pytest
 
 from disttutor.cluster import Cluster
+
+hypothesis.settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ,
+                                     suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")

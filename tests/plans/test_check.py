@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from disttutor.plans import Gradient, Mesh, Op, Plan, PlanError, data_parallel_step, dependencies
@@ -141,7 +141,6 @@ def test_a_receive_waits_for_its_send():
 GOOD = data_parallel_step([Gradient("a", 10), Gradient("b", 20)], Mesh(data=3), bucket_bytes=50)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2), st.integers(0, len(GOOD.ops[0]) - 2))
 def test_any_operation_left_out_is_missed(rank, place):
     """Forward, backward and all-reduce of any rank: without it, the plan is refused."""

@@ -3,7 +3,7 @@
 from math import prod
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from disttutor.plans import Mesh
@@ -26,7 +26,6 @@ def test_ranks_count_along_the_last_axis_first():
     assert mesh.group(3) == (3,)
 
 
-@settings(deadline=None)
 @given(meshes)
 def test_coordinates_and_ranks_are_one_to_one(mesh):
     places = [mesh.coordinates(rank) for rank in range(mesh.world_size)]
@@ -34,7 +33,6 @@ def test_coordinates_and_ranks_are_one_to_one(mesh):
     assert len({tuple(place.values()) for place in places}) == mesh.world_size == prod(mesh.sizes.values())
 
 
-@settings(deadline=None)
 @given(meshes, st.sets(st.sampled_from(AXES)))
 def test_groups_hold_each_rank_once_and_all_members_agree_on_them(mesh, axes):
     groups = mesh.groups(*axes)

@@ -1,7 +1,7 @@
 """Buckets and the plan of one data-parallel step, against lists worked out by hand."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from disttutor.plans import (
@@ -74,7 +74,6 @@ def test_a_bucket_needs_a_size(size):
 gradient = st.builds(g, st.integers(1, 50), st.sampled_from(["float32", "float64", "bfloat16"]), st.booleans())
 
 
-@settings(deadline=None)
 @given(st.lists(gradient, max_size=12), st.one_of(st.none(), st.integers(1, 400)))
 def test_every_gradient_is_in_one_bucket_in_backwards_order(gradients, bucket_bytes):
     buckets = make_buckets(gradients, bucket_bytes)
@@ -145,7 +144,6 @@ def test_one_rank_exchanges_nothing(form):
     assert plan.check().nbytes == (0,)
 
 
-@settings(deadline=None)
 @given(st.lists(gradient, max_size=8), st.integers(1, 5), st.sampled_from(FORMS), st.integers(1, 4),
        st.one_of(st.none(), st.integers(1, 400)))
 def test_every_plan_can_run(gradients, ranks, form, accumulate, bucket_bytes):

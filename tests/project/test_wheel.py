@@ -31,7 +31,7 @@ def test_the_wheel_holds_nothing_else(wheel):
     outside = [name for name in ZipFile(wheel).namelist() if not name.startswith(("disttutor/", "disttutor-"))]
     kinds = {Path(name).suffix for name in ZipFile(wheel).namelist() if name.startswith("disttutor/")}
     assert outside == []
-    assert kinds <= {".py", ".typed", ".ipynb", ".md", ".txt"}
+    assert kinds <= {".py", ".typed", ".ipynb", ".md", ".svg", ".txt"}
 
 
 def test_the_wheel_installs_the_command(wheel):

@@ -1,7 +1,7 @@
 """When operations start and end, on plans small enough to be worked out by hand."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from disttutor.cost import simulate
@@ -103,7 +103,6 @@ def test_a_plan_that_cannot_run_is_not_predicted():
         simulate(Plan("half", ((Op(kind="all_reduce", rank=0, group=(0, 1)),), ()), Mesh(data=2)), MACHINE)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=6), st.integers(1, 4), st.sampled_from(FORMS),
        st.integers(1, 3), st.integers(1, 2000))
 def test_nothing_overlaps_on_a_lane_and_nothing_starts_before_what_it_waits_for(sizes, ranks, form, accumulate, limit):

@@ -3,7 +3,7 @@
 from math import inf
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from disttutor.plans import Op
@@ -121,7 +121,6 @@ def seconds_of(pairs):
     return {t for start, length in pairs for t in range(start, start + length)}
 
 
-@settings(deadline=None)
 @given(times, times)
 def test_times_are_those_counted_second_by_second(computes, exchanges):
     spans = [span("forward", a, a + n) for a, n in computes] + [exchange(a, a + n) for a, n in exchanges]

@@ -4,7 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from disttutor.plans import Op
@@ -83,7 +83,6 @@ def test_the_file_is_json(tmp_path):
     assert json.loads(path.read_text()) == chrome_trace(Trace((span("forward", 0, 1),), 1))
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10)), max_size=15))
 def test_slices_of_one_thread_follow_or_nest(pairs):
     spans = tuple(span("all_reduce", a / 7, (a + n) / 7, group=(0,), bucket=i) for i, (a, n) in enumerate(pairs))
