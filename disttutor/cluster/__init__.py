@@ -2,8 +2,9 @@
 
 from disttutor.cluster.errors import RankError
 from disttutor.cluster.here import barrier, device, mean, progress, rank, save, world_size
-from disttutor.cluster.lifetimes import Cluster, Results, run
+from disttutor.cluster.lifetimes import Cluster, FreshRuns, run
+from disttutor.cluster.ranks import Results
 from disttutor.cluster.server import prewarm
 
-__all__ = ["Cluster", "RankError", "Results", "barrier", "device", "mean", "prewarm", "progress", "rank", "run", "save",
-           "world_size"]
+__all__ = ["Cluster", "FreshRuns", "RankError", "Results", "barrier", "device", "mean", "prewarm", "progress", "rank",
+           "run", "save", "world_size"]

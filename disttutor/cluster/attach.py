@@ -81,7 +81,7 @@ class Attached:
 
     def run(self, fn: Callable[..., Any], args: tuple, timeout, record: bool, slow_motion, output) -> Any:
         """Call `fn(rank, *args)` here, wait for the other ranks, and return every rank's result in each of them."""
-        from disttutor.cluster.lifetimes import Results, _read_all, _trace, check_timeout
+        from disttutor.cluster.ranks import Results, check_timeout, read_all, trace_of
 
         check_timeout(timeout)
         check_call(fn, args)
@@ -96,11 +96,11 @@ class Attached:
             raise
         except BaseException as problem:  # SystemExit too must be told to the others
             raise self._report(problem) from None
-        results = Results(_read_all(answers))
+        results = Results(read_all(answers))
         results.seconds = time.perf_counter() - start
         if record or slow_motion:
             offsets, note = self._clock_offsets()
-            results.trace = _trace([answer[0]["events"] for answer in answers], slow_motion, offsets, note)
+            results.trace = trace_of([answer[0]["events"] for answer in answers], slow_motion, offsets, note)
         return results
 
     def _call(self, fn, args, timeout, record, slow_motion, console) -> tuple[dict[str, Any], Parcel]:

@@ -4,31 +4,53 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-import time
 import weakref
 from collections.abc import Callable
-from multiprocessing.connection import Pipe
 from typing import Any
 
-from disttutor.cluster.devices import Layout, lay_out
-from disttutor.cluster.engine import Call, Group
-from disttutor.cluster.errors import RankError, describe_exception, with_cells
-from disttutor.cluster.output import Console, Sink
-from disttutor.cluster.payload import likely_trains, name_of, pack_call
-from disttutor.cluster.pickles import unpack
-from disttutor.cluster.server import launcher
+from disttutor.cluster.devices import lay_out
+from disttutor.cluster.output import Sink
+from disttutor.cluster.ranks import Ranks, Results, Turn
+
+_TURN = Turn()
 
 
-class Results(list):
-    """What every rank returned, in the order of the ranks.
+class FreshRuns:
+    """Runs on fresh ranks, with a handle by which another thread can stop the one in progress (a lab's Stop button).
 
-    `trace`: the Trace of the run if it was recorded, else None. `seconds`: how long the run took, from the call to
-    the last result, in wall-clock seconds.
+    All fresh ranks take turns, whoever asks for them: two runs at once would only show who got the cores.
     """
 
-    trace: Any = None
-    seconds: float = 0.0
+    def __init__(self) -> None:
+        self._ranks = Ranks(keep=False, turn=_TURN)
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        *args: Any,
+        ranks: int = 2,
+        timeout: float | None = None,
+        device: str = "cpu",
+        threads: int | None = None,
+        record: bool = False,
+        slow_motion: Any = None,
+        output: Sink | None = None,
+    ) -> Results:
+        """As `disttutor.run`."""
+        from disttutor.cluster import attach
+
+        if attach.started_by_torchrun():
+            raise RuntimeError(
+                "run() starts ranks of its own, but this process is one of torchrun's ranks: use Cluster().run(...)"
+            )
+        return self._ranks.run(lay_out(ranks, device, threads), fn, args, timeout, record, slow_motion, output)
+
+    def stop(self) -> bool:
+        """End the run in progress, from any thread: it raises RankError of kind "interrupted" where it was called.
+
+        False if none is in progress.
+        """
+        return self._ranks.stop()
 
 
 def run(
@@ -55,114 +77,17 @@ def run(
     Raises RankError if a rank raises, dies, or does not return in time; TypeError, ValueError or RuntimeError, before
     anything starts, for what cannot be run.
     """
-    from disttutor.cluster import attach
-
-    if attach.started_by_torchrun():
-        raise RuntimeError(
-            "run() starts ranks of its own, but this process is one of torchrun's ranks: use Cluster().run(...)"
-        )
-    return _FRESH.run(lay_out(ranks, device, threads), fn, args, timeout, record, slow_motion, output)
-
-
-class Ranks:
-    """The engine with a lifetime: one run at a time; fresh ranks for each run, or kept ones."""
-
-    def __init__(self, keep: bool) -> None:
-        self.keep = keep
-        self.group: Group | None = None
-        self._turn = Turn()
-        self._waker_lock = threading.Lock()
-        self._waker: Any = None
-
-    def run(self, layout: Layout, fn, args, timeout, record, slow_motion, output) -> Results:
-        refuse_inside_a_rank()
-        check_timeout(timeout)
-        parcel, sources = pack_call(fn, args, layout.ranks)
-        info = {"sources": sources, "record": bool(record or slow_motion), "slow_motion": slow_motion}
-        label = f"{name_of(fn)} on {layout.ranks} rank{'s' if layout.ranks > 1 else ''}"
-        console = Console(output)
-        with self._turn.take(label, console.remark):
-            start = time.perf_counter()
-            for remark in layout.remarks:
-                console.remark(remark)
-            try:
-                answers = self._answers(layout, info, parcel, timeout, console, label)
-            except KeyboardInterrupt:  # said shortly: where the notebook stood when it waited is of no interest
-                raise KeyboardInterrupt(f"{label} was stopped; its ranks are gone") from None
-            results = Results(_read_all(answers))
-            results.seconds = time.perf_counter() - start
-            if info["record"]:
-                results.trace = _trace([answer[0]["events"] for answer in answers], slow_motion)
-        return results
-
-    def _answers(self, layout, info, parcel, timeout, console, label) -> list:
-        ours, theirs = Pipe(duplex=False)
-        with self._waker_lock:
-            self._waker = theirs
-        try:
-            group = self._fit(layout, trains=self.keep or likely_trains(parcel))
-            answers = Call(group, console, ours, label).perform(info, parcel, timeout)
-        finally:
-            with self._waker_lock:
-                self._waker = None
-            ours.close()
-            theirs.close()
-            if not self.keep or (self.group and not self.group.usable):
-                self.end()
-            console.finish()
-        return answers
-
-    def _fit(self, layout: Layout, trains: bool = True) -> Group:
-        """The kept group if it is whole, else a new one."""
-        if self.group is not None and self.group.dead():
-            self.end()
-        if self.group is None:
-            self.group = Group(layout, launcher(), trains)
-        return self.group
-
-    def start(self, layout: Layout) -> None:
-        """Begin to start the ranks; returns at once."""
-        refuse_inside_a_rank()
-        with self._turn.take("the start of the ranks", lambda text: None):
-            self._fit(layout)
-
-    def stop(self) -> bool:
-        """Wake the run in progress, from any thread: it ends its ranks and raises. False if none is in progress."""
-        with self._waker_lock:
-            if self._waker is None:
-                return False
-            self._waker.send_bytes(b"stop")
-            return True
-
-    def end(self) -> None:
-        """Let the ranks go: politely if they are well."""
-        group, self.group = self.group, None
-        if group is not None:
-            group.leave() if group.usable else group.kill()
-
-
-class Turn:
-    """One run at a time. Who has to wait more than a moment is told what is running."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._label, self._since, self._thread = "", 0.0, None
-
-    def take(self, label: str, say: Callable[[str], None]) -> Turn:
-        if self._thread == threading.get_ident():
-            raise RuntimeError(f"{label} was asked for from inside {self._label}: a run cannot start another")
-        if not self._lock.acquire(timeout=1.0):
-            say(f"waiting: {self._label} has been running for {time.monotonic() - self._since:.0f} s")
-            self._lock.acquire()
-        self._label, self._since, self._thread = label, time.monotonic(), threading.get_ident()
-        return self
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *problem: Any) -> None:
-        self._thread = None
-        self._lock.release()
+    return _FRESH.run(
+        fn,
+        *args,
+        ranks=ranks,
+        timeout=timeout,
+        device=device,
+        threads=threads,
+        record=record,
+        slow_motion=slow_motion,
+        output=output,
+    )
 
 
 class Cluster:
@@ -223,7 +148,7 @@ class Cluster:
             self._attached.close()
             return
         self._ranks.stop()
-        with self._ranks._turn.take("the end of the cluster", lambda text: None):
+        with self._ranks.turn.take("the end of the cluster", lambda text: None):
             self._ranks.end()
         self._end.detach()
 
@@ -254,47 +179,9 @@ class Cluster:
         self.close()
 
 
-def check_timeout(timeout: float | None) -> None:
-    """Raise unless it is None or a positive number of seconds."""
-    if timeout is None:
-        return
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise TypeError(f"timeout={timeout!r} is of type {type(timeout).__name__}: give seconds, or None for no limit")
-    if not timeout > 0:
-        raise ValueError(f"timeout={timeout}: give a positive number of seconds, or None for no limit")
-
-
-def refuse_inside_a_rank() -> None:
-    """Ranks that start ranks would multiply without end; say so instead."""
-    from disttutor.cluster import here
-
-    if here.CHANNEL is not None:
-        raise RuntimeError(f"this is rank {here.rank()} of a run already: ranks are started from the notebook only")
-
-
-def _read_all(answers: list) -> list[Any]:
-    values = []
-    for rank, (_, parcel) in enumerate(answers):
-        try:
-            values.append(unpack(parcel))
-        except Exception as problem:  # unpickling raises anything
-            told = describe_exception(problem, skip=__file__)
-            headline = f"rank {rank} returned something that cannot be read here: {told['type']}: {told['message']}"
-            raise RankError(rank, "raised", f"{headline}\n\n{with_cells(told['text'])}") from None
-    return values
-
-
-def _trace(events: list[Any], slow_motion: Any, offsets: list[int] | None = None, note: str = "") -> Any:
-    from disttutor import traces
-
-    source = "measured" if slow_motion is None else "slow motion"
-    notes = [slow_motion.describe()] if slow_motion is not None else []
-    return traces.merge(events, source=source, note="; ".join([*notes, *filter(None, [note])]), offsets=offsets)
-
-
 def _end_in(process: int, ranks: Ranks) -> None:
     if os.getpid() == process and not sys.is_finalizing():
         ranks.end()
 
 
-_FRESH = Ranks(keep=False)
+_FRESH = FreshRuns()

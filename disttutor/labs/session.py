@@ -4,8 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from disttutor.cluster import RankError, Results, lifetimes
-from disttutor.cluster.devices import lay_out
+from disttutor.cluster import FreshRuns, RankError, Results
 from disttutor.cluster.output import Sink
 
 DEADLINE = 120.0            # seconds after which a lab's run is given up, unless its experiment says otherwise
@@ -23,18 +22,14 @@ class Session:
     def __init__(self, settings: dict[str, Any], output: Sink):
         self.settings, self._output = settings, output
         self._stopped, self._over = threading.Event(), threading.Event()
-        self._ranks = lifetimes.Ranks(keep=False)
-        # Fresh ranks take turns, whoever asks for them: a lab waits while a cell's run has the cores, and says so.
-        self._ranks._turn = lifetimes._FRESH._turn
+        self._runs = FreshRuns()
 
-    def run(self, fn: Callable[..., Any], *args: Any, ranks: int = 2, timeout: float | None = DEADLINE,
-            device: str = "cpu", threads: int | None = None, record: bool = False, slow_motion: Any = None) -> Results:
+    def run(self, fn: Callable[..., Any], *args: Any, timeout: float | None = DEADLINE, **how: Any) -> Results:
         """As `disttutor.run`. Raises Stopped, beside what that raises, once `stop` was called."""
         if self.stopped:
             raise Stopped
         try:
-            return self._ranks.run(lay_out(ranks, device, threads), fn, args, timeout, record, slow_motion,
-                                   self._output)
+            return self._runs.run(fn, *args, timeout=timeout, output=self._output, **how)
         except RankError:
             if self.stopped:
                 raise Stopped from None
@@ -58,4 +53,4 @@ class Session:
     def _insist(self) -> None:
         # A run that was about to begin when Stop was pressed cannot be woken yet: try until the experiment is over.
         while not self._over.wait(_AGAIN):
-            self._ranks.stop()
+            self._runs.stop()

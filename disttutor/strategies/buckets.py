@@ -70,10 +70,8 @@ class Bucket:
 
     def hand_out(self) -> None:
         """Give each parameter the sum of all ranks' gradients, or none where no rank used it."""
-        everywhere = not self.parameters or bool(self.flags.min() > 0)
-        used = None if everywhere else self.flags.tolist()
-        for slot, p in enumerate(self.parameters):
-            p.grad = self.views[slot] if everywhere or used[slot] else None
+        for p, view, used in zip(self.parameters, self.views, self.flags.tolist(), strict=True):
+            p.grad = view if used else None
 
 
 class SparseBucket:

@@ -15,7 +15,7 @@ from disttutor.cluster.pickles import pack, unpack
 
 @pytest.fixture(autouse=True)
 def nothing_starts(monkeypatch):
-    monkeypatch.setattr("disttutor.cluster.lifetimes.launcher", lambda: pytest.fail("something was started"))
+    monkeypatch.setattr("disttutor.cluster.ranks.launcher", lambda: pytest.fail("something was started"))
 
 
 @pytest.fixture

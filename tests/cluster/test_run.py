@@ -163,7 +163,7 @@ def test_fresh_ranks_start_alike_and_numpy_does_not_repeat():
     ],
 )
 def test_refused_before_anything_starts(call, error, words, monkeypatch):
-    monkeypatch.setattr("disttutor.cluster.lifetimes.launcher", lambda: pytest.fail("something was started"))
+    monkeypatch.setattr("disttutor.cluster.ranks.launcher", lambda: pytest.fail("something was started"))
     with pytest.raises(error) as caught:
         call()
     assert words in str(caught.value)
