@@ -14,7 +14,9 @@ from disttutor.plans.plan import Plan
 
 FORMS = ("end", "bucketed", "overlapped")
 WIDE = ("float32", "float64")      # types in which a count of samples is exact (up to 2^24)
-HEADER_ELEMENTS = 2                # the loss, and the number of samples it is the sum of
+# The loss, the number of samples it is the sum of, and two by which ranks that have lost step with one another are
+# found out: the batch size that this rank believes in, and how many updates it has made.
+HEADER_ELEMENTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def check_bucket_bytes(bucket_bytes: int | None) -> None:
 
 
 def header_bucket(gradients: Sequence[Gradient], buckets: Sequence[Sequence[int]]) -> int:
-    """Index of the bucket that also carries the loss, the sample count and the sparse gradients' flags."""
+    """Index of the bucket that also carries the header: loss, sample count, and the sparse gradients' flags."""
     if not buckets[-1]:
         return len(buckets) - 1
     return next(b for b, members in enumerate(buckets) if _can_carry_header(gradients, members))

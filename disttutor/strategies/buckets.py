@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from disttutor.plans import Gradient, bucket_nbytes, header_bucket, make_buckets
 from disttutor.plans.training import HEADER_ELEMENTS
 from disttutor.strategies.groups import Group
+from disttutor.strategies.strategy import Header
 from disttutor.traces import recorder
 
 
@@ -26,8 +27,13 @@ def gradients_of(parameters: Sequence[tuple[str, Tensor]], sparse: set[int], wor
 
 
 def sparse_parameters(model: nn.Module) -> set[int]:
-    """Ids of the weights of embeddings that yield sparse gradients."""
-    return {id(m.weight) for m in model.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag)) and m.sparse}
+    """Ids of the weights of embeddings that yield sparse gradients. One that another layer uses too (tied) is not among
+    them: the sum of a sparse and a dense gradient is dense."""
+    sparse, dense = set(), set()
+    for module in model.modules():
+        yields_rows = isinstance(module, (nn.Embedding, nn.EmbeddingBag)) and module.sparse
+        (sparse if yields_rows else dense).update(map(id, module.parameters(recurse=False)))
+    return sparse - dense
 
 
 def _nothing(b: int) -> None:
@@ -50,7 +56,8 @@ class Bucket:
 
     def fill(self, slot: int) -> None:
         """Copy the parameter's gradient to its place."""
-        self.views[slot].copy_(self.parameters[slot].grad)
+        gradient = self.parameters[slot].grad
+        self.views[slot].copy_(gradient.to_dense() if gradient.is_sparse else gradient)
         self.missing -= not self.filled[slot]
         self.filled[slot] = True
 
@@ -87,9 +94,12 @@ class SparseBucket:
 
     def complete(self, header: Sequence[float | Tensor]) -> None:
         p = self.parameter
-        empty = torch.sparse_coo_tensor(torch.zeros(1, 0, dtype=torch.int64, device=p.device),
-                                        torch.zeros(0, *p.shape[1:], dtype=p.dtype, device=p.device), p.shape)
-        self.buffer = empty.coalesce() if p.grad is None else p.grad.coalesce()
+        if p.grad is None:
+            nowhere = torch.zeros(1, 0, dtype=torch.int64, device=p.device)
+            self.buffer = torch.sparse_coo_tensor(nowhere, p.new_zeros(0, *p.shape[1:]), p.shape, is_coalesced=True,
+                                                  check_invariants=False)
+        else:
+            self.buffer = p.grad.coalesce()
         self.missing = 1
 
 
@@ -120,16 +130,16 @@ class Exchange:
                 self.buckets.append(Bucket(parameters, extra))
             self.place |= {id(p): (b, slot) for slot, p in enumerate(parameters)}
         self.names = {id(p): name for name, p in named}
-        self.header: list[Any] = []
+        self.header: Header | None = None
         self.on_full: Callable[[int], None] = _nothing
         self.on_departed: Callable[[int], None] = _nothing
         self.watched: int | None = None
         self._flights: dict[int, Any] = {}
         self._departed = len(self.buckets)
 
-    def start(self, total: Tensor, count: Any) -> None:
-        """A new exchange begins, of gradients whose loss sums to `total` over `count` samples on this rank."""
-        self.header = [total, count]
+    def start(self, header: Header) -> None:
+        """A new exchange begins."""
+        self.header = header
         self._flights, self._departed = {}, 0
 
     def ready(self, parameter: Tensor) -> None:
@@ -161,7 +171,8 @@ class Exchange:
         for bucket in self.buckets:
             if isinstance(bucket, Bucket):
                 bucket.hand_out()
-        total, count, *sparse_flags = self.buckets[self.header_at].header.tolist()
+        total, count, divisors, updates, *sparse_flags = self.buckets[self.header_at].header.tolist()
+        self._check_in_step(divisors, updates)
         for p, used in zip(self.sparse, sparse_flags, strict=True):
             p.grad = self.buckets[self.place[id(p)][0]].buffer if used else None
         return total, count
@@ -169,6 +180,18 @@ class Exchange:
     def weights_in(self, b: int) -> int:
         """How many weights bucket b holds the gradients of."""
         return sum(self.gradients[i].numel for i in self.members[b])
+
+    def _check_in_step(self, divisors: float, updates: float) -> None:
+        """Raises ValueError if the ranks' sums show that this one was given, or is, something else than the others."""
+        ranks, me = self.group.size, self.group.ranks[self.group.index]
+        _, _, divisor, update = self.header
+        if divisors != ranks * divisor:
+            raise ValueError(f"rank {me} was given a batch of {divisor} samples, and all {ranks} ranks together "
+                             f"{divisors:g}: step(batch) takes the same global batch on every rank. Ranks that bring "
+                             "samples of their own call step_local([batch])")
+        if updates != ranks * update:
+            raise ValueError(f"rank {me} has made {update} updates, and all {ranks} ranks together {updates:g}: they "
+                             "must be at the same one. Call step and load_state on every rank")
 
     def _depart(self) -> None:
         b = self._departed

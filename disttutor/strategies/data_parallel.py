@@ -24,7 +24,7 @@ from disttutor.strategies.buckets import Bucket, Exchange, gradients_of, sparse_
 from disttutor.strategies.collectives import ring_all_reduce
 from disttutor.strategies.groups import group_along
 from disttutor.strategies.shares import Batch, share_sizes
-from disttutor.strategies.strategy import BACKWARD_WORK, Objective, OptimizerFactory, Strategy
+from disttutor.strategies.strategy import BACKWARD_WORK, Header, Objective, OptimizerFactory, Strategy
 from disttutor.traces import recorder
 
 
@@ -80,13 +80,13 @@ class DataParallel(Strategy):
         if self._armed:
             self._exchanger.ready(parameter)
 
-    def _backward(self, loss: Tensor, samples: int, m: int, last: bool, header: tuple[Tensor, Any]) -> None:
+    def _backward(self, loss: Tensor, samples: int, m: int, last: bool, header: Header) -> None:
         if self.ranks == 1 or not last:
             super()._backward(loss, samples, m, last, header)
             return
         if self._trainable != self._trainable_now():
             self._attach()                               # something was frozen or thawed since the last step
-        self._exchanger.start(*header)
+        self._exchanger.start(header)
         self._exchanger.watched, self._watched = self._watched, None
         if self.form == "overlapped":
             self._microbatch, self._samples = m, samples

@@ -18,6 +18,9 @@ from disttutor.strategies.random_streams import random_stream
 from disttutor.strategies.shares import Batch, move, samples_of, split
 from disttutor.traces import recorder
 
+# What travels with the gradients to other ranks: this rank's sum of losses and their count, what its gradients are
+# divided by so far, and its number of updates. The last two must be the same on every rank.
+Header = tuple[Tensor, Any, int, int]
 Objective = Callable[[nn.Module, Batch], tuple[Tensor, Any]]
 OptimizerFactory = Callable[[list[tuple[str, Tensor]]], torch.optim.Optimizer]
 ScheduleFactory = Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]
@@ -106,7 +109,7 @@ class Strategy:
             summed, counted = self._forward(microbatch, samples, m)
             log.end(begun, "forward", microbatch=m, flops=self.forward_work(samples))
             self._backward(summed / divisor, samples, m, last=m == len(microbatches) - 1,
-                           header=(total + summed.detach(), count + counted))
+                           header=(total + summed.detach(), count + counted, divisor, self.updates))
             total, count = total + summed.detach(), count + counted
         return total, count
 
@@ -119,7 +122,7 @@ class Strategy:
         with stream, cast:
             return self.objective(self.model, microbatch)
 
-    def _backward(self, loss: Tensor, samples: int, m: int, last: bool, header: tuple[Tensor, Any]) -> None:
+    def _backward(self, loss: Tensor, samples: int, m: int, last: bool, header: Header) -> None:
         log = recorder()
         begun = log.begin()
         if loss.requires_grad:

@@ -8,7 +8,7 @@ from disttutor.traces import Span, Trace
 
 # Weights and biases of 64 -> 512 -> 256 -> 10; beside each of these six one element that says whether it was used, and
 # the loss and the count; all in float64.
-EXCHANGED = 8 * (64 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10 + 6 + 2)
+EXCHANGED = 8 * (64 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10 + 6 + 4)
 STEPS = 12  # 1,438 digits in batches of 128
 
 

@@ -45,14 +45,14 @@ def test_a_sparse_gradient_is_alone():
 
 
 def test_bytes_by_hand():
-    """Each gradient brings one element that says whether it was used; the header two, in the first wide bucket."""
+    """Each gradient brings one element that says whether it was used; the header four, in the first wide bucket."""
     gradients = [g(10), g(20), g(30, "bfloat16")]
     buckets = make_buckets(gradients, 1000)
     assert buckets == [[2], [1, 0]]
     assert header_bucket(gradients, buckets) == 1
-    assert bucket_nbytes(gradients, buckets) == [(30 + 1) * 2, (20 + 1 + 10 + 1 + 2) * 4]
-    assert bucket_nbytes([g(3, "bfloat16")], [[0], []]) == [(3 + 1) * 2, 2 * 8]
-    assert bucket_nbytes([], [[]]) == [2 * 8]
+    assert bucket_nbytes(gradients, buckets) == [(30 + 1) * 2, (20 + 1 + 10 + 1 + 4) * 4]
+    assert bucket_nbytes([g(3, "bfloat16")], [[0], []]) == [(3 + 1) * 2, 4 * 8]
+    assert bucket_nbytes([], [[]]) == [4 * 8]
 
 
 def test_sparse_gradients_bring_a_flag_each_and_no_size():
@@ -61,7 +61,7 @@ def test_sparse_gradients_bring_a_flag_each_and_no_size():
     sizes = dict(zip(map(tuple, buckets), bucket_nbytes(gradients, buckets), strict=True))
     assert sizes[(1,)] == sizes[(2,)] == 0
     header = buckets[header_bucket(gradients, buckets)]
-    flags_and_header = 2 + 2
+    flags_and_header = 2 + 4
     assert sizes[tuple(header)] == (flags_and_header * 8 if not header else (10 + 1 + flags_and_header) * 4)
 
 
@@ -101,15 +101,15 @@ def test_each_gradient_at_the_end():
     plan = step("end")
     assert ops(plan) == ["forward microbatch 0", "backward microbatch 0", "all_reduce bucket 0", "all_reduce bucket 1",
                          "all_reduce bucket 2", "update"]
-    assert [op.nbytes for op in plan.ops[0]] == [0, 0, (11 + 2) * 4, 44, 44, 0]
-    assert plan.check().nbytes == (140, 140) and plan.check().messages == (3, 3)
+    assert [op.nbytes for op in plan.ops[0]] == [0, 0, (11 + 4) * 4, 44, 44, 0]
+    assert plan.check().nbytes == (148, 148) and plan.check().messages == (3, 3)
 
 
 def test_buckets_at_the_end():
     plan = step("bucketed")
     assert ops(plan) == ["forward microbatch 0", "backward microbatch 0", "all_reduce bucket 0", "all_reduce bucket 1",
                          "update"]
-    assert [op.nbytes for op in plan.ops[0]] == [0, 0, (22 + 2) * 4, 44, 0]
+    assert [op.nbytes for op in plan.ops[0]] == [0, 0, (22 + 4) * 4, 44, 0]
     backward, *reduces, update = plan.ops[1][1:]
     assert all(op.after == (backward.key,) and op.group == (0, 1) for op in reduces)
     assert update.after == tuple(op.key for op in reduces)

@@ -122,12 +122,12 @@ def test_what_is_recorded_is_the_plan(ranks, form, accumulate, clusters):
 
 
 def test_bytes_of_a_step_by_hand(clusters):
-    """8·16+16 + 16·16+16 + 16·3+3 = 467 weights in 6 tensors, one bucket, float64: 467 + 6 flags + 2 of the header."""
+    """8·16+16 + 16·16+16 + 16·3+3 = 467 weights in 6 tensors, one bucket, float64: 467 + 6 flags + 4 of the header."""
     def train(rank):
         DataParallel(mlp(), classification, SGD).step(batch())
 
     trace = clusters(2).run(train, record=True).trace
-    assert [s.nbytes for s in trace.spans if s.kind == "all_reduce"] == [(467 + 6 + 2) * 8] * 2
+    assert [s.nbytes for s in trace.spans if s.kind == "all_reduce"] == [(467 + 6 + 4) * 8] * 2
 
 
 # --------------------------------------------------------------------------------------------------------- collectives
