@@ -96,26 +96,27 @@ def _reduce_file(file: io.IOBase) -> Any:
 
 def _reduce_tensor(tensor: Any, torch: types.ModuleType) -> Any:
     plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
-    if not plain or tensor.is_quantized or tensor.device.type == "meta" or tensor.is_conj() or tensor.is_neg():
+    if not plain or tensor.is_quantized or tensor.device.type == "meta":
         return NotImplemented  # torch's own way
-    data = tensor.detach().cpu()
-    if data.untyped_storage().nbytes() != data.numel() * data.element_size():
+    data = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if data.untyped_storage().nbytes() > data.numel() * data.element_size():
         data = data.clone(memory_format=torch.contiguous_format)  # a view: take its part, leave the rest at home
     memory = torch.empty(0, dtype=torch.uint8).set_(data.untyped_storage())
     is_parameter = isinstance(tensor, torch.nn.Parameter)
     grad = tensor.requires_grad and tensor.is_leaf
-    layout = (data.dtype, tuple(data.shape), data.stride())
+    layout = (data.dtype, data.storage_offset(), tuple(data.shape), data.stride())
     return _tensor, (pickle.PickleBuffer(memory.numpy()), *layout, is_parameter, grad, dict(tensor.__dict__))
 
 
-def _tensor(memory: Any, dtype: Any, shape: tuple, stride: tuple, is_parameter: bool, grad: bool, attributes: dict):
+def _tensor(memory: Any, dtype: Any, offset: int, shape: tuple, stride: tuple, is_parameter: bool, grad: bool,
+            attributes: dict) -> Any:  # fmt: skip
     import torch
 
     memory = memoryview(memory)
     flat = torch.frombuffer(memory, dtype=torch.uint8) if memory.nbytes else torch.empty(0, dtype=torch.uint8)
     if flat.data_ptr() % 64:  # as torch itself allocates: kernels may sum in another order on other alignments
         flat = flat.clone()
-    tensor = torch.empty(0, dtype=dtype).set_(flat.untyped_storage(), 0, shape, stride)
+    tensor = torch.empty(0, dtype=dtype).set_(flat.untyped_storage(), offset, shape, stride)
     if is_parameter:
         tensor = torch.nn.Parameter(tensor, requires_grad=grad)
     elif grad:
