@@ -4,6 +4,7 @@ from disttutor.models.cnn import SmallCNN
 from disttutor.models.digits import Digits, digits
 from disttutor.models.gpt import SmallGPT
 from disttutor.models.mlp import MLP
+from disttutor.models.modes import evaluating
 from disttutor.models.objectives import accuracy, classification, next_token, regression
 from disttutor.models.text import IGNORE, VOCABULARY, decode, encode, pad, text, text_batches, topics, windows
 
@@ -19,6 +20,7 @@ __all__ = [
     "decode",
     "digits",
     "encode",
+    "evaluating",
     "next_token",
     "pad",
     "regression",

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
+from disttutor.models.modes import evaluating
 from disttutor.models.text import IGNORE
 
 Batch = tuple[Tensor, Tensor]
@@ -48,12 +49,7 @@ def next_token(model: nn.Module, batch: Batch) -> tuple[Tensor, int]:
 def accuracy(model: nn.Module, batch: Batch) -> tuple[int, int]:
     """How many of (x, y) the model gets right, in evaluation mode, and how many count (targets IGNORE do not)."""
     x, y = batch
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
+    with evaluating(model):
         guesses = model(x).argmax(dim=-1)
-    finally:
-        for module, training in modes.items():
-            module.training = training
     counts = y != IGNORE
     return int((guesses == y)[counts].sum()), int(counts.sum())

@@ -66,7 +66,11 @@ def make_buckets(gradients: Sequence[Gradient], bucket_bytes: int | None) -> lis
 
 def check_bucket_bytes(bucket_bytes: int | None) -> None:
     """Raises ValueError for a size that is not positive."""
-    if bucket_bytes is not None and not bucket_bytes > 0:
+    if bucket_bytes is None:
+        return
+    if isinstance(bucket_bytes, bool) or not isinstance(bucket_bytes, int):
+        raise TypeError(f"bucket_bytes is {bucket_bytes!r}; it must be a whole number of bytes, or None")
+    if bucket_bytes <= 0:
         raise ValueError(f"bucket_bytes is {bucket_bytes}; it must be greater than 0, "
                          "or None for a bucket of each gradient")
 

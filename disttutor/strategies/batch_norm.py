@@ -23,14 +23,8 @@ class SynchronizedBatchNorm(nn.modules.batchnorm._BatchNorm):
     no more than one value a channel.
     """
 
-    def __init__(self, like: nn.modules.batchnorm._BatchNorm, group: Group, layer: int):
-        super().__init__(like.num_features, like.eps, like.momentum, like.affine, like.track_running_stats)
-        self.group, self.layer = group, layer
-        self.check = like._check_input_dim
-        self._parameters, self._buffers, self.training = like._parameters, like._buffers, like.training
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        self.check(input)
+    group: Group        # among whose ranks
+    layer: int          # the how-manieth of the model, for recordings
 
     def forward(self, input: Tensor) -> Tensor:
         if not self.training and self.running_mean is not None or self.group.size == 1:
@@ -48,6 +42,22 @@ class SynchronizedBatchNorm(nn.modules.batchnorm._BatchNorm):
         share = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
         self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
         self.running_var.lerp_((variance * count / (count - 1)).to(self.running_var.dtype), share)
+
+
+class SynchronizedBatchNorm1d(SynchronizedBatchNorm, nn.BatchNorm1d):
+    """Input [samples, channels] or [samples, channels, length]."""
+
+
+class SynchronizedBatchNorm2d(SynchronizedBatchNorm, nn.BatchNorm2d):
+    """Input [samples, channels, height, width]."""
+
+
+class SynchronizedBatchNorm3d(SynchronizedBatchNorm, nn.BatchNorm3d):
+    """Input [samples, channels, depth, height, width]."""
+
+
+SYNCHRONISED = {nn.BatchNorm1d: SynchronizedBatchNorm1d, nn.BatchNorm2d: SynchronizedBatchNorm2d,
+                nn.BatchNorm3d: SynchronizedBatchNorm3d}
 
 
 class _Normalise(torch.autograd.Function):
@@ -96,17 +106,20 @@ class _Normalise(torch.autograd.Function):
 
 
 def synchronize_batch_norm(model: nn.Module, group: Group) -> None:
-    """Replace every BatchNorm inside `model` by one over all ranks of the group; parameters and buffers stay the same
-    objects. Raises ValueError if the model itself is a BatchNorm."""
-    if isinstance(model, nn.modules.batchnorm._BatchNorm):
-        raise ValueError("a model that is nothing but one BatchNorm cannot be replaced inside; wrap it in "
-                         "nn.Sequential")
-    layers = 0
-    for module in list(model.modules()):
-        for name, child in list(module.named_children()):
-            if isinstance(child, nn.modules.batchnorm._BatchNorm) and not isinstance(child, SynchronizedBatchNorm):
-                setattr(module, name, SynchronizedBatchNorm(child, group, layers))
-                layers += 1
+    """Let every BatchNorm of `model` take its statistics over all ranks of the group.
+
+    The modules stay the same objects, with their parameters, buffers and hooks; only their class changes.
+
+    Raises ValueError for a BatchNorm with code of its own, which nobody knows how to synchronise.
+    """
+    norms = [(name, m) for name, m in model.named_modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    for name, module in norms:
+        if type(module) not in (*SYNCHRONISED, *SYNCHRONISED.values()):
+            raise ValueError(f"{name or 'the model'} is a {type(module).__name__}, which cannot be synchronised; types "
+                             f"that work: {', '.join(kind.__name__ for kind in SYNCHRONISED)}")
+    for layer, (_, module) in enumerate(norms):
+        module.__class__ = SYNCHRONISED.get(type(module), type(module))
+        module.group, module.layer = group, layer
 
 
 def _gather(row: Tensor, group: Group, layer: int) -> Tensor:

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from disttutor.plans import FORMS, Mesh, Plan, data_parallel_step
 from disttutor.plans.training import check_bucket_bytes
 from disttutor.strategies.batch_norm import SynchronizedBatchNorm, synchronize_batch_norm
-from disttutor.strategies.broadcast import broadcast_state, sum_over
+from disttutor.strategies.broadcast import broadcast_state, check_alike, describe, sum_over
 from disttutor.strategies.buckets import Bucket, Exchange, gradients_of, sparse_parameters
+from disttutor.strategies.checks import whole_number
 from disttutor.strategies.collectives import ring_all_reduce
 from disttutor.strategies.groups import group_along
 from disttutor.strategies.shares import Batch, share_sizes
@@ -57,8 +58,17 @@ class DataParallel(Strategy):
         self._hooks: list[Any] = []
         self._synchronises = any(isinstance(m, SynchronizedBatchNorm) for m in model.modules())
         if self.ranks > 1:
+            settings = {"form": form, "bucket_bytes": bucket_bytes, "accumulate": self.accumulate,
+                        "sync_batch_norm": self._synchronises}
+            check_alike(self.group, settings | describe(model))
             broadcast_state(model, self.group)
             self._attach()
+
+    def step_local(self, microbatches: Sequence[Batch], samples: int | None = None) -> float:
+        if self._synchronises and self.ranks > 1:
+            # Ranks meet inside the model in every micro-batch: one that has fewer would leave the others waiting.
+            check_alike(self.group, {"the number of micro-batches in this step": len(microbatches)})
+        return super().step_local(microbatches, samples)
 
     # ------------------------------------------------------------------------------------------------- the exchange
 
@@ -134,6 +144,7 @@ class DataParallel(Strategy):
 
         Raises ValueError for a bucket that is not there or is sparse.
         """
+        whole_number("bucket", bucket)
         known = [b for b, k in enumerate(self._exchanger.buckets) if isinstance(k, Bucket)] if self.ranks > 1 else []
         if bucket not in known:
             raise ValueError(f"there is no bucket {bucket} to watch; buckets that work: "

@@ -13,7 +13,7 @@ def fit(strategy: Strategy, data: Batch, sampler: EpochSampler, epochs: int = 1,
 
     data: all samples, the same on every rank; each global batch is looked up in it by the sampler's indices. on_step:
     called after each update with its number and loss. Save `strategy.full_state()` and `sampler.state()` together, and
-    the run goes on from there on any number of ranks.
+    the run goes on from there on any number of ranks. At the end of an epoch no gradient is left.
     """
     losses = []
     for _ in range(epochs):
@@ -21,4 +21,5 @@ def fit(strategy: Strategy, data: Batch, sampler: EpochSampler, epochs: int = 1,
             losses.append(strategy.step(take(data, indices)))
             if on_step:
                 on_step(strategy.updates, losses[-1])
+        strategy.optimizer.zero_grad(set_to_none=True)
     return losses

@@ -11,19 +11,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from disttutor.strategies.checks import whole_number
 from disttutor.strategies.random_streams import stream_seed
+
+ORDER = ("samples", "batch_size", "shuffle", "seed", "drop_last")      # what decides which batches are seen
 
 
 class EpochSampler:
     """Global batches of sample indices, epoch after epoch.
 
     Iterating gives the rest of the current epoch, and then moves on to the next. drop_last: leave out a last batch that
-    is not full. Raises ValueError for sizes below 1, or if drop_last would leave nothing.
+    is not full. Raises TypeError or ValueError for sizes that are not whole numbers from 1 up, and ValueError
+    if drop_last would leave nothing.
     """
 
     def __init__(self, samples: int, batch_size: int, *, shuffle: bool = True, seed: int = 0, drop_last: bool = False):
-        if samples < 1 or batch_size < 1:
-            raise ValueError(f"{samples} samples in batches of {batch_size}: both must be 1 or more")
+        whole_number("samples", samples, least=1)
+        whole_number("batch_size", batch_size, least=1)
         if drop_last and samples < batch_size:
             raise ValueError(f"{samples} samples do not fill one batch of {batch_size}, and drop_last leaves the rest "
                              f"out; batch sizes that work: 1 to {samples}")
@@ -54,12 +58,11 @@ class EpochSampler:
 
     def state(self) -> dict[str, Any]:
         """Where it stands, to be saved."""
-        return {"epoch": self.epoch, "batch": self.batch, "seed": self.seed, "samples": self.samples,
-                "batch_size": self.batch_size}
+        return {"epoch": self.epoch, "batch": self.batch, **{what: getattr(self, what) for what in ORDER}}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state. Raises ValueError if it is of another order (seed, samples or batch size)."""
-        for what in ("seed", "samples", "batch_size"):
+        """Go on from a saved state. Raises ValueError if it is one of another order."""
+        for what in ORDER:
             if state[what] != getattr(self, what):
                 raise ValueError(f"the saved order has {what} {state[what]}, this sampler {getattr(self, what)}: "
                                  "they would not see the same batches")

@@ -9,11 +9,14 @@ the mean right when shares, micro-batches or token counts differ.
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from disttutor.models import evaluating
+from disttutor.strategies.checks import check_autocast, check_clip_norm, check_state, whole_number
 from disttutor.strategies.random_streams import random_stream
 from disttutor.strategies.shares import Batch, move, samples_of, split
 from disttutor.traces import recorder
@@ -48,10 +51,11 @@ class Strategy:
     def __init__(self, model: nn.Module, objective: Objective, optimizer: OptimizerFactory, *, accumulate: int = 1,
                  clip_norm: float | None = None, schedule: ScheduleFactory | None = None,
                  autocast: torch.dtype | None = None, seed: int | None = 0):
-        if accumulate < 1:
-            raise ValueError(f"accumulate is {accumulate}; it must be 1 or more micro-batches")
-        if clip_norm is not None and not clip_norm > 0:
-            raise ValueError(f"clip_norm is {clip_norm}; it must be greater than 0, or None for no clipping")
+        whole_number("accumulate", accumulate, least=1)
+        if seed is not None:
+            whole_number("seed", seed)
+        check_clip_norm(clip_norm, model)
+        check_autocast(autocast)
         for what, given in (("objective", objective), ("optimizer", optimizer)):
             if not callable(given):
                 raise TypeError(f"the {what} must be callable, not {type(given).__name__}")
@@ -75,7 +79,7 @@ class Strategy:
         """
         shares = split(batch, self.ranks * self.accumulate)
         mine = shares[self.index * self.accumulate:(self.index + 1) * self.accumulate]
-        return self.step_local(mine, samples=samples_of(batch))
+        return self._train(mine, samples_of(batch))
 
     def step_local(self, microbatches: Sequence[Batch], samples: int | None = None) -> float:
         """One update on micro-batches that each rank brings itself; the mean loss over those of all ranks.
@@ -83,6 +87,9 @@ class Strategy:
         samples: how many samples all ranks' micro-batches hold together, if known; saves a pass over the gradients
         where the objective counts samples. Raises ValueError without micro-batches.
         """
+        return self._train(microbatches, samples)
+
+    def _train(self, microbatches: Sequence[Batch], samples: int | None) -> float:
         if not microbatches:
             raise ValueError("a step needs at least one micro-batch (an empty one will do)")
         log = recorder()
@@ -160,16 +167,22 @@ class Strategy:
     def full_state(self) -> dict[str, Any]:
         """The whole state, the same on every rank, to save or to load on any number of ranks."""
         return {"model": {k: v.detach().clone() for k, v in self.model.state_dict().items()},
-                "optimizer": self.optimizer.state_dict(),
-                "schedule": self.schedule.state_dict() if self.schedule else None,
+                "optimizer": deepcopy(self.optimizer.state_dict()),
+                "optimizer kind": type(self.optimizer).__name__,
+                "schedule": deepcopy(self.schedule.state_dict()) if self.schedule else None,
                 "updates": self.updates}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from a `full_state`, whatever strategy and number of ranks it came from."""
+        """Go on from a `full_state`, whatever strategy and number of ranks it came from. On every rank.
+
+        Raises ValueError for what is no such state, or is one of another optimizer, or of a training with a schedule
+        where this has none (or the reverse).
+        """
+        check_state(state, self.optimizer, self.schedule)
         self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        if self.schedule and state["schedule"]:
-            self.schedule.load_state_dict(state["schedule"])
+        self.optimizer.load_state_dict(deepcopy(state["optimizer"]))
+        if self.schedule:
+            self.schedule.load_state_dict(deepcopy(state["schedule"]))
         self.updates = state["updates"]
 
     @torch.no_grad()
@@ -178,16 +191,15 @@ class Strategy:
 
         It is the same on every rank. The model is in evaluation mode meanwhile, and all ranks hold the same buffers.
         """
-        was_training = self.model.training
-        self.model.eval()
+        whole_number("batch_size", batch_size, least=1)
         total, count = torch.zeros((), device=self.device, dtype=torch.float64), 0
         mine = split(data, self.ranks)[self.index]
         pieces = max(1, -(-samples_of(mine) // batch_size))
-        for piece in split(mine, pieces):
-            if samples_of(piece):
-                summed, counted = measure(self.model, move(piece, self.device))
-                total, count = total + summed, count + counted
-        self.model.train(was_training)
+        with evaluating(self.model):
+            for piece in split(mine, pieces):
+                if samples_of(piece):
+                    summed, counted = measure(self.model, move(piece, self.device))
+                    total, count = total + summed, count + counted
         total, count = self._sum_over_ranks(total, count)
         return total / count if count else 0.0
 

@@ -50,6 +50,7 @@ class Recorder:
         self.rank = rank
         self.step = 0
         self.microbatch = 0
+        self._steps: set[int] = set()
         self.events: list[tuple | None] = []
         self.messages: list[tuple[str, int, int, int, int]] = []      # end ("send" or "recv"), peer, nbytes, tag, time
         self.counters: list[tuple[str, int, float]] = []
@@ -58,8 +59,10 @@ class Recorder:
         self._last: int | None = None
 
     def next_step(self, step: int) -> None:
-        """What follows belongs to training step `step`."""
-        self.step = step
+        """What follows belongs to training step `step`; to the next free number if that one was recorded already (two
+        strategies in one run)."""
+        self.step = step if step not in self._steps else max(self._steps) + 1
+        self._steps.add(self.step)
         self._last = None
 
     def begin(self) -> Moment:

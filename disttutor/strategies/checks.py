@@ -1,0 +1,54 @@
+"""Settings that cannot be, refused before anything starts: what was given, why it cannot be, what would work."""
+
+from operator import index
+from typing import Any
+
+import torch
+from torch import nn
+
+
+def whole_number(what: str, value: Any, least: int | None = None) -> int:
+    """`value` as an int. Raises TypeError for what is no whole number, ValueError for one below `least`."""
+    try:
+        number = index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{what} is {value!r} of type {type(value).__name__}; it must be a whole number")
+    if least is not None and number < least:
+        raise ValueError(f"{what} is {number}; it must be {least} or more")
+    return number
+
+
+def check_clip_norm(limit: Any, model: nn.Module) -> None:
+    """Raises ValueError for a limit that is not positive, and for a model with sparse gradients, whose norm torch does
+    not take."""
+    if limit is None:
+        return
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0:
+        raise ValueError(f"clip_norm is {limit!r}; it must be a number greater than 0, or None for no clipping")
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse:
+            raise ValueError(f"clip_norm is {limit}, and {name or 'the model'!r} has sparse gradients, of which torch "
+                             "takes no norm: leave clip_norm out, or make the embedding with sparse=False")
+
+
+def check_autocast(dtype: Any) -> None:
+    """Raises ValueError for a type that autocast does not have on every device."""
+    if dtype not in (None, torch.bfloat16, torch.float16):
+        raise ValueError(f"autocast is {dtype!r}; types that work: torch.bfloat16, torch.float16, or None for none")
+
+
+def check_state(state: Any, optimizer: torch.optim.Optimizer, schedule: Any) -> None:
+    """Raises ValueError for what is no full state, or one that does not fit this optimizer and schedule."""
+    wanted = {"model", "optimizer", "optimizer kind", "schedule", "updates"}
+    if not isinstance(state, dict) or not wanted <= state.keys():
+        missing = sorted(wanted - set(state)) if isinstance(state, dict) else sorted(wanted)
+        raise ValueError(f"this is not the full state of a strategy: it lacks {', '.join(missing)}")
+    mine, theirs = type(optimizer).__name__, state["optimizer kind"]
+    if mine != theirs:
+        raise ValueError(f"the saved state is of the optimizer {theirs}, and this strategy has {mine}: make it with "
+                         f"{theirs}, or load only state['model'] into the model")
+    if (schedule is None) != (state["schedule"] is None):
+        without = "this strategy" if schedule is None else "the saved state"
+        raise ValueError(f"the learning-rate schedule is missing: {without} has none. Both must have one, or neither")
