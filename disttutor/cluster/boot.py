@@ -121,7 +121,8 @@ class Server:
             finally:
                 os._exit(70)  # never back into the server's loop
         self.ranks[pid] = status
-        _tell(status, pid)
+        if not _tell(status, pid):
+            _kill_group(pid)  # the notebook has let go of it before it was there
         os.close(connection)
         os.close(out)
         return True
@@ -160,11 +161,12 @@ def _settle() -> None:
     gc.freeze()  # the collector then leaves these pages alone, and ranks go on sharing them
 
 
-def _tell(fd: int, number: int) -> None:
+def _tell(fd: int, number: int) -> bool:
     try:
         os.write(fd, struct.pack("!q", number))
     except OSError:
-        pass  # the notebook no longer wants to know
+        return False  # the notebook no longer wants to know
+    return True
 
 
 def _kill_group(pid: int) -> None:

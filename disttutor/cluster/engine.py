@@ -26,6 +26,8 @@ _GRACE = 0.1  # seconds in which other ranks may report too, once one has failed
 _GRACE_AFTER_VICTIM = 0.5  # the same, when all reports so far are of ranks that lost a peer
 _PATIENCE = 30.0  # seconds after which ranks that go on alone are pointed out
 _TICK = 0.2  # seconds between two looks at what cannot be waited for
+_LONGEST_WAIT = 3600.0  # seconds; what the system can be asked to wait for is limited
+_UNBORN = 0.3  # seconds in which a rank that was asked for and is no longer wanted may still be forked
 
 
 class Group:
@@ -121,9 +123,7 @@ class Group:
         """End every rank and what it started, at once, and wait until they are gone."""
         self.usable = False
         try:
-            for member in self.members:
-                member.kill()
-            self._await_ends(5.0)
+            self._end_all_within(5.0)
         finally:
             self._let_go()
 
@@ -133,14 +133,17 @@ class Group:
         self.members = []
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _await_ends(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
+    def _end_all_within(self, seconds: float) -> None:
+        start = time.monotonic()
         while True:
-            left = [m for m in self.members if not m.look() and m.pid is not None]
-            rest = end - time.monotonic()
-            if not left or rest <= 0:
+            for member in self.members:
+                member.kill()  # each time: its number may have come only now
+            passed = time.monotonic() - start
+            left = [m for m in self.members if not m.look() and (m.pid is not None or passed < _UNBORN)]
+            if not left or passed >= seconds:
                 return
-            wait([m.sentinel for m in left if m.sentinel is not None] or [], min(rest, _TICK))
+            rest = (seconds if any(m.pid is not None for m in left) else _UNBORN) - passed
+            wait([m.sentinel for m in left if m.sentinel is not None], min(rest, _TICK))
 
 
 class Call:

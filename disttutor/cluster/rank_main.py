@@ -24,11 +24,13 @@ from disttutor.cluster.channel import Channel
 from disttutor.cluster.errors import describe_exception, describe_type
 from disttutor.cluster.pickles import pack, unpack
 
+_FAREWELL = 2.0  # seconds that a rank's exit functions may take
+
 
 def live(connection, out, kernel: int, forked: bool) -> None:
     """The whole life of a rank. `connection` and `out` are its ends of the two pipes; never returns."""
     _own_process_group()
-    _die_with(kernel, forked)
+    _die_with(kernel, connection, forked)
     _speak_through(out)
     if forked:
         atexit._clear()  # what the server's imports registered is not this process's to run
@@ -48,7 +50,7 @@ def _serve(channel: Channel) -> None:
     while True:
         kind, info, parcel = channel.receive()
         if kind == "leave":
-            _be_gone_within(2.0)
+            _be_gone_within(_FAREWELL)
             atexit._run_exitfuncs()
             return
         try:
@@ -130,8 +132,8 @@ def _own_process_group() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _die_with(kernel: int, forked: bool) -> None:
-    """Leave when the notebook's process dies, also while the main thread sits in a collective."""
+def _die_with(kernel: int, connection, forked: bool) -> None:
+    """Leave when the notebook's process dies or lets go, also while the main thread sits in a collective."""
     if forked and sys.platform == "linux":
         server = os.getppid()
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the server leaves with the notebook
@@ -140,7 +142,11 @@ def _die_with(kernel: int, forked: bool) -> None:
 
     def watch() -> None:
         try:
-            select.select([os.pidfd_open(kernel)], [], [])  # readable: the process has ended
+            news, process = select.poll(), os.pidfd_open(kernel)
+            news.register(process, select.POLLIN)  # readable: the process has ended
+            news.register(connection.fileno(), 0)  # only whether the other end is closed
+            if all(source != process for source, _ in news.poll()):
+                time.sleep(_FAREWELL + 1.0)
         except (AttributeError, OSError):
             while _is_alive(kernel, forked):
                 time.sleep(0.5)

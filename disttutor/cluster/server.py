@@ -83,7 +83,7 @@ class RankProcess:
     def kill(self) -> None:
         """SIGKILL to the rank and all it started: a rank inside a collective listens to nothing else."""
         if self.look() or self.pid is None:
-            return  # it has ended, or is not forked yet and will find its connection closed
+            return  # it has ended, or is not forked yet: if nobody reads its number then, the server ends it
         for kill in (os.killpg, os.kill):
             try:
                 kill(self.pid, signal.SIGKILL)
