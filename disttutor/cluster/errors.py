@@ -72,11 +72,11 @@ def describe_exception(problem: BaseException, skip: str = "") -> dict[str, Any]
             del told.stack[0]
         text = "".join(told.format())
         frames = [(f.filename, f.lineno, f.name) for f in told.stack]
-    except Exception as second:  # an exception whose own text raises
-        text, frames = f"{type(problem).__name__} (its text cannot be shown: {second!r})\n", []
+    except BaseException as second:  # an exception whose own text raises: anything, SystemExit too
+        text, frames = f"{type(problem).__name__} (its text cannot be shown: {type(second).__name__})\n", []
     try:
-        message = str(problem)
-    except Exception:
+        message = "".join([str(problem)])  # a plain str: a class derived from it could not be read in the notebook
+    except BaseException:
         message = "(its message cannot be shown)"
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]}\n  … {len(text) - _LONGEST} characters left out …\n{text[-_LONGEST // 2 :]}"

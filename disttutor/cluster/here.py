@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 CHANNEL: Any = None  # in a rank of ours: the connection to the notebook
+PROCESS = 0  # in a rank of ours: its process id
 DEVICE: Any = None  # in a rank: the device it was given
 _PAUSE = 0.1  # seconds between two messages about progress
 _turn = 0
@@ -36,6 +37,11 @@ def world_size() -> int:
     """How many ranks there are; 1 without a group."""
     dist = _group()
     return dist.get_world_size() if dist else 1
+
+
+def is_a_rank() -> bool:
+    """Whether this very process is a rank of ours; one that a rank forked inherits its connection, but is none."""
+    return CHANNEL is not None and os.getpid() == PROCESS
 
 
 def device():
@@ -94,11 +100,11 @@ def save(obj: Any, path: str | os.PathLike) -> None:
 def progress(iterable: Iterable[T], title: str = "") -> Iterator[T]:
     """Go through `iterable` with a progress bar: one for all ranks, as far as the slowest of them.
 
-    A loop inside such a loop draws nothing.
+    A loop inside such a loop draws nothing, nor does one in a process that a rank forked.
     """
     global _turn, _inside
     total = len(iterable) if hasattr(iterable, "__len__") else None
-    if _inside:
+    if _inside or (CHANNEL is not None and not is_a_rank()):
         yield from iterable
         return
     _inside = True

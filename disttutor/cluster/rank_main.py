@@ -36,7 +36,7 @@ def live(connection, out, kernel: int, forked: bool) -> None:
         atexit._clear()  # what the server's imports registered is not this process's to run
         _new_randomness()
     channel = Channel(connection)
-    here.CHANNEL = channel
+    here.CHANNEL, here.PROCESS = channel, os.getpid()
     try:
         _serve(channel)
     except (EOFError, OSError):
@@ -47,6 +47,7 @@ def live(connection, out, kernel: int, forked: bool) -> None:
 
 
 def _serve(channel: Channel) -> None:
+    myself = os.getpid()
     while True:
         kind, info, parcel = channel.receive()
         if kind == "leave":
@@ -60,11 +61,27 @@ def _serve(channel: Channel) -> None:
                 continue
             answer = _call(info, parcel)
         except BaseException as problem:  # SystemExit and KeyboardInterrupt are news too
+            _end_a_fork_of(myself, problem)
             _flush()
             channel.send("raised", describe_exception(problem, skip=__file__) | {"when": time.monotonic()})
         else:
+            _end_a_fork_of(myself)
             _flush()
             channel.send("result", *answer)
+
+
+def _end_a_fork_of(rank: int, problem: BaseException | None = None) -> None:
+    """A process that the learner's function forked comes back here as its parent does, but it is not the rank."""
+    if os.getpid() == rank:
+        return
+    code = 0
+    if isinstance(problem, SystemExit):
+        code = problem.code if isinstance(problem.code, int) else int(problem.code is not None)
+    elif problem is not None:
+        code = 1
+        print(describe_exception(problem, skip=__file__)["text"], end="", file=sys.__stderr__)
+    _flush()
+    os._exit(code & 0xFF)
 
 
 def _be_gone_within(seconds: float) -> None:
@@ -205,6 +222,9 @@ class _MessageStream:
 
 
 def _send_warning(message, category, filename, lineno, file=None, line=None) -> None:
+    if not here.is_a_rank():  # a fork of one, such as a DataLoader's worker, must not talk into its connection
+        print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
+        return
     info = {"category": category.__name__, "message": str(message), "filename": filename, "lineno": lineno}
     try:
         here.CHANNEL.send("warning", info)
@@ -232,7 +252,7 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):
+        except BaseException:  # the learner may have put anything there, also None
             pass
     if os.name == "posix":
         ctypes.CDLL(None).fflush(None)  # what C code printed
