@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from disttutor.cost import simulate
-from disttutor.cost.hardware import EFA_V1, H100, INFINIBAND_HDR, INFINIBAND_NDR, ring_over_nodes
+from disttutor.cost.hardware import EFA_V1, H100, INFINIBAND_HDR, INFINIBAND_NDR, ONE_NIC, ring_over_nodes
 from disttutor.models import MLP, classification
 from disttutor.plans import Gradient, Link, Machine, Mesh, data_parallel_step
 from disttutor.strategies import EpochSampler, Single
@@ -129,11 +129,13 @@ def losses_by_epoch(rank: int, recipes: list[Recipe], x: Tensor, y: Tensor, epoc
 # ------------------------------------------------------------------------------------------------- far away
 
 NETWORKS = {
-    "50 GB/s a GPU (DGX H100)": INFINIBAND_NDR,
-    "25 GB/s a GPU (DGX A100)": INFINIBAND_HDR,
-    "6.25 GB/s a GPU (AWS P4d)": EFA_V1,
+    "400 GB/s a node (DGX H100)": INFINIBAND_NDR,
+    "200 GB/s a node (DGX A100)": INFINIBAND_HDR,
+    "50 GB/s a node (AWS P4d)": EFA_V1,
+    "12.5 GB/s a node (one NIC)": ONE_NIC,
 }
-RANKS, SEQUENCES, TOKENS = 16, 4, 1024              # a micro-batch is 4 sequences of 1,024 tokens
+RANKS = 32                                          # four nodes: over two, NCCL prefers trees (NVIDIA/nccl#812)
+SEQUENCES, TOKENS = 4, 1024                         # a micro-batch is 4 sequences of 1,024 tokens
 
 
 def gpt2_xl() -> list[Gradient]:

@@ -14,7 +14,7 @@ TOKENS = 2**19              # of one global batch
 
 
 def dgx(gpus: int) -> Machine:
-    """This many H100 in nodes of 8: NVLink within a node, InfiniBand between them."""
+    """This many H100 in nodes of 8: NVLink within a node, 8 InfiniBand NICs between them."""
     return Machine(H100, ring_over_nodes(INFINIBAND_NDR, gpus))
 
 

@@ -34,7 +34,7 @@ def test_the_ranks_train_like_one_process(training):
 
 
 def test_bytes_are_those_of_a_ring_and_of_the_plan(training):
-    flags, header = 8, 2                        # of 8 parameters; the loss and the count of samples
+    flags, header = 8, 4                        # of 8 parameters; loss, count of samples, batch size, updates
     whole = 8 * (WEIGHTS + flags + header)
     step = training.ran.only(5)
     assert ring_bytes_sent(step, 0) == pytest.approx(2 * 2 / 3 * whole)
