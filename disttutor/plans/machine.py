@@ -6,9 +6,16 @@ F divided by the rate that the device reaches in practice.
 
 from dataclasses import dataclass, field
 from math import inf
+from numbers import Real
+
+
+def _check_number(what: str, value: float, unit: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{what} is {value!r}, of type {type(value).__name__}; it must be a number of {unit}")
 
 
 def _check_positive(what: str, value: float, unit: str) -> None:
+    _check_number(what, value, unit)
     if not value > 0:
         raise ValueError(f"{what} is {value!r} {unit}; it must be greater than 0")
 
@@ -37,6 +44,7 @@ class Link:
     name: str = "link"
 
     def __post_init__(self) -> None:
+        _check_number(f"the latency of {self.name}", self.latency, "seconds")
         if not 0 <= self.latency < inf:
             raise ValueError(f"the latency of {self.name} is {self.latency!r} s; it must be 0 or more")
         _check_positive(f"the bandwidth of {self.name}", self.bandwidth, "bytes/s")
@@ -48,10 +56,17 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Equal devices, joined by equal links."""
+    """Equal devices, joined by equal links. Raises TypeError for anything else in their places."""
 
     device: Device = field(default_factory=Device)
     link: Link = field(default_factory=Link)
+
+    def __post_init__(self) -> None:
+        for name, kind, example in (("device", Device, "Device(flops=1e12)"),
+                                    ("link", Link, "Link(latency=1e-5, bandwidth=1e10)")):
+            if not isinstance(value := getattr(self, name), kind):
+                raise TypeError(f"the {name} of a machine is {value!r}, of type {type(value).__name__}; "
+                                f"give a {kind.__name__}, such as {example}")
 
     def collective_seconds(self, kind: str, nbytes: float, ranks: int) -> float:
         """Time of a collective over a ring of `ranks`, in seconds; `nbytes` is the whole array (as nccl-tests count).

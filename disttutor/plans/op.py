@@ -5,6 +5,8 @@ recorded run can be held against its plan operation by operation, to the byte.
 """
 
 from dataclasses import dataclass, field
+from math import inf
+from operator import index
 
 COMPUTE, COMM = "compute", "comm"
 
@@ -28,8 +30,9 @@ class Op:
     collective. peer: the other end of a send or receive. stage, microbatch, bucket, chunk, layer: what it is about.
     after: keys of operations that must have ended first, beside the order of the rank's own lane (see `Plan`).
 
-    Raises ValueError for an unknown kind, for negative sizes, for a collective without a group or whose group lacks its
-    own rank, and for a message without a peer.
+    Raises TypeError for a rank or peer that is no whole number and for sizes that are no numbers; ValueError for an
+    unknown kind, a negative rank or peer, a negative or undefined size, a collective without a group or whose group
+    lacks its own rank, and a message without a peer.
     """
 
     kind: str
@@ -50,20 +53,44 @@ class Op:
     key: "Key" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if type(self.rank) is not int or (self.peer is not None and type(self.peer) is not int):
+            self._whole_numbers()
         pairs = tuple((name, number) for name in SUBJECTS if (number := getattr(self, name)) is not None)
         object.__setattr__(self, "subject", pairs)
         object.__setattr__(self, "key", (self.rank, self.kind, self.peer, pairs))
         if self.kind not in LANE_OF:
             raise ValueError(f"unknown kind of operation {self.kind!r}; kinds that work: {', '.join(LANE_OF)}")
-        if self.nbytes < 0 or self.flops < 0:
-            raise ValueError(f"{self.label} on rank {self.rank} has a negative size "
-                             f"({self.nbytes} bytes, {self.flops} flops)")
+        if self.rank < 0 or (self.peer is not None and self.peer < 0):
+            raise ValueError(f"{self.label} on rank {self.rank} names a negative rank; ranks are counted from 0")
+        try:
+            sound = 0 <= self.nbytes < inf and 0 <= self.flops < inf  # not so for NaN either
+        except TypeError:
+            raise TypeError(f"{self.label} on rank {self.rank} has a size that is no number "
+                            f"({self.nbytes!r} bytes, {self.flops!r} flops)") from None
+        if not sound:
+            negative = self.nbytes < 0 or self.flops < 0
+            raise ValueError(f"{self.label} on rank {self.rank} has {'a negative' if negative else 'an undefined'} "
+                             f"size ({self.nbytes} bytes, {self.flops} flops)")
         if self.kind in COLLECTIVES and not self.group:
             raise ValueError(f"{self.label} on rank {self.rank} names no group")
         if self.group and self.rank not in self.group:
             raise ValueError(f"{self.label} is put on rank {self.rank}, which is not in its group {self.group}")
         if self.kind in POINT_TO_POINT and self.peer is None:
             raise ValueError(f"{self.label} on rank {self.rank} names no peer")
+
+    def _whole_numbers(self) -> None:
+        """Make numpy's whole numbers plain ones; raise TypeError for what is none."""
+        for name in ("rank", "peer"):
+            value = getattr(self, name)
+            if value is None and name == "peer":
+                continue
+            try:
+                if isinstance(value, bool):
+                    raise TypeError
+                object.__setattr__(self, name, index(value))
+            except TypeError:
+                raise TypeError(f"the {name} of {self.kind} is {value!r}, of type {type(value).__name__}; "
+                                "it must be a whole number") from None
 
     @property
     def lane(self) -> str:

@@ -15,9 +15,17 @@ from disttutor.plans import Machine
 
 @dataclass(frozen=True, slots=True)
 class SlowMotion:
-    """The machine whose pace the ranks keep. Choose its rates so that operations last some tens of milliseconds."""
+    """The machine whose pace the ranks keep. Choose its rates so that operations last some tens of milliseconds.
+
+    Raises TypeError for anything but a Machine.
+    """
 
     machine: Machine = field(default_factory=Machine)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.machine, Machine):
+            raise TypeError(f"slow motion keeps the pace of a machine, not of {self.machine!r} "
+                            f"({type(self.machine).__name__}): give Machine(Device(...), Link(...))")
 
     def describe(self) -> str:
         """The model in one line, for the picture's corner."""

@@ -80,7 +80,7 @@ class Trace:
 
     source: "measured" (as it ran), "replayed" (a core for each rank), "slow motion" or "predicted". note: the model
     behind a slow-motion or predicted trace, or what else a reader of the picture must know.
-    Raises ValueError for another source.
+    Raises ValueError for another source, for a world without ranks and for a span of a rank outside it.
     """
 
     spans: tuple[Span, ...]
@@ -93,6 +93,11 @@ class Trace:
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
             raise ValueError(f"unknown source {self.source!r}; sources that work: {', '.join(SOURCES)}")
+        if not self.world_size >= 1:
+            raise ValueError(f"world_size={self.world_size}: a trace is of at least one rank")
+        if (last := max((s.rank for s in self.spans), default=0)) >= self.world_size:
+            raise ValueError(f"a span is of rank {last}, but world_size={self.world_size}: "
+                             f"the ranks are 0 to {self.world_size - 1}")
         object.__setattr__(self, "spans", tuple(sorted(self.spans, key=lambda s: (s.start, -s.end, s.rank))))
 
     def __repr__(self) -> str:

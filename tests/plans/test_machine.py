@@ -49,3 +49,17 @@ def test_without_numbers_everything_is_free():
 def test_impossible_machines_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: Device("1"), "rate of device is '1', of type str; it must be a number of flop/s"),
+    (lambda: Device(True), "rate of device is True, of type bool"),
+    (lambda: Link("1"), "latency of link is '1', of type str; it must be a number of seconds"),
+    (lambda: Link(0.0, None), "bandwidth of link is None, of type NoneType"),
+    (lambda: Machine(5, 6), r"device of a machine is 5, of type int; give a Device, such as Device\(flops=1e12\)"),
+    (lambda: Machine(Device(), 6), r"link of a machine is 6, of type int; give a Link, such as Link\("),
+    (lambda: Machine(Link(), Device()), "device of a machine is Link"),
+])
+def test_machines_of_other_things_are_refused(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()

@@ -32,3 +32,9 @@ def test_what_is_launched_together_goes_over_the_link_in_turn(clusters):
         assert second.start == first.end                # not when it was launched, as in the prediction
         assert first.duration >= each - 1e-6
         assert second.duration == pytest.approx(each, abs=1e-6)
+
+
+@pytest.mark.parametrize("machine", [5, None, Device(1e9)])
+def test_only_a_machine_has_a_pace(machine):
+    with pytest.raises(TypeError, match="slow motion keeps the pace of a machine, not of .*: give Machine"):
+        SlowMotion(machine)

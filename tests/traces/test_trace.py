@@ -57,3 +57,14 @@ def test_what_a_span_tells_of_its_operation():
     s = span("all_reduce", 1.0, 3.5, nbytes=16, group=(0, 1), bucket=2)
     assert (s.rank, s.lane, s.kind, s.label, s.nbytes, s.group, s.duration) == (
         0, "comm", "all_reduce", "all_reduce bucket 2", 16, (0, 1), 2.5)
+
+
+@pytest.mark.parametrize("size", [-1, 0])
+def test_a_trace_is_of_at_least_one_rank(size):
+    with pytest.raises(ValueError, match=f"world_size={size}: a trace is of at least one rank"):
+        Trace((), size)
+
+
+def test_a_span_of_a_rank_outside_the_world_is_refused():
+    with pytest.raises(ValueError, match="a span is of rank 5, but world_size=2: the ranks are 0 to 1"):
+        Trace((span("forward", 0, 1, rank=5),), 2)
