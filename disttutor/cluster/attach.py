@@ -20,11 +20,12 @@ from typing import Any
 
 from disttutor.cluster import here
 from disttutor.cluster.channel import Parcel
-from disttutor.cluster.devices import cores, count_gpus
+from disttutor.cluster.devices import cores, count_gpus, threads_per_rank
 from disttutor.cluster.errors import Fault, RankError, blame, describe_exception, stack_in_words
 from disttutor.cluster.output import Console
 from disttutor.cluster.payload import check_call, name_of
 from disttutor.cluster.pickles import pack
+from disttutor.cluster.settings import check_output, check_slow_motion, check_timeout
 
 _LINGER = 1.5  # seconds that a rank with a fault stays, so that the others can read it before torchrun ends them
 _GRACE = 0.5  # seconds in which a rank that lost a peer looks for that peer's own report
@@ -48,7 +49,7 @@ class Attached:
         if ranks not in (None, self.ranks):
             raise ValueError(f"ranks={ranks}, but torchrun started {self.ranks}: leave ranks out, or start as many")
         if threads is not None:
-            torch.set_num_threads(threads)  # else as torchrun set OMP_NUM_THREADS
+            torch.set_num_threads(threads_per_rank(self.ranks, threads))  # else as torchrun set OMP_NUM_THREADS
         self.backend = self._place(device)
         if dist.is_initialized():
             store = dist.distributed_c10d._get_default_store()
@@ -81,9 +82,10 @@ class Attached:
 
     def run(self, fn: Callable[..., Any], args: tuple, timeout, record: bool, slow_motion, output) -> Any:
         """Call `fn(rank, *args)` here, wait for the other ranks, and return every rank's result in each of them."""
-        from disttutor.cluster.ranks import Results, check_timeout, read_all, trace_of
+        from disttutor.cluster.ranks import Results, read_all, trace_of
 
-        check_timeout(timeout)
+        timeout, slow_motion = check_timeout(timeout), check_slow_motion(slow_motion)
+        check_output(output)
         check_call(fn, args)
         self._runs += 1
         console = Console(output if output is not None else self._show)

@@ -6,6 +6,8 @@ import os
 import sys
 from dataclasses import dataclass
 
+from disttutor.cluster.settings import whole_number
+
 _CHOICES = ("cpu", "cuda", "auto")
 
 
@@ -37,7 +39,7 @@ def lay_out(ranks: int, device: str = "cpu", threads: int | None = None) -> Layo
 
     Raises TypeError or ValueError for what cannot be, RuntimeError if there is no GPU.
     """
-    _check_ranks(ranks)
+    ranks = _check_ranks(ranks)
     if device not in _CHOICES:
         raise ValueError(f"device={device!r}: choose one of {', '.join(map(repr, _CHOICES))}")
     remarks = []
@@ -63,11 +65,11 @@ def lay_out(ranks: int, device: str = "cpu", threads: int | None = None) -> Layo
     return Layout(ranks, backend, devices, threads_per_rank(ranks, threads), tuple(remarks))
 
 
-def _check_ranks(ranks: int) -> None:
-    if not isinstance(ranks, int) or isinstance(ranks, bool):
-        raise TypeError(f"ranks={ranks!r} is of type {type(ranks).__name__}: give a whole number, such as ranks=4")
+def _check_ranks(ranks: int) -> int:
+    ranks = whole_number("ranks", ranks, "a whole number, such as ranks=4")
     if ranks < 1:
         raise ValueError(f"ranks={ranks}: there must be at least one rank, such as ranks=4")
+    return ranks
 
 
 def threads_per_rank(ranks: int, threads: int | None = None) -> int:
@@ -76,8 +78,7 @@ def threads_per_rank(ranks: int, threads: int | None = None) -> int:
     torch's own default, every core for every rank, makes a step several times slower: the ranks' threads fight.
     """
     if threads is not None:
-        if not isinstance(threads, int) or isinstance(threads, bool):
-            raise TypeError(f"threads={threads!r} is of type {type(threads).__name__}: give a whole number or None")
+        threads = whole_number("threads", threads, "a whole number or None")
         if threads < 1:
             raise ValueError(f"threads={threads}: a rank needs at least one thread")
         return threads

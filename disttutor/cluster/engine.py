@@ -17,9 +17,10 @@ from typing import Any
 
 from disttutor.cluster.channel import Parcel
 from disttutor.cluster.devices import Layout
-from disttutor.cluster.errors import Fault, RankError, blame, names, timed_out
+from disttutor.cluster.errors import Fault, RankError, StartLost, blame, names, timed_out
 from disttutor.cluster.output import Console
 from disttutor.cluster.server import ServerGone
+from disttutor.cluster.settings import working_folder
 
 START_SECONDS = 180.0  # for importing torch on a very busy machine; then the start is given up
 _GRACE = 0.1  # seconds in which other ranks may report too, once one has failed
@@ -34,6 +35,7 @@ class Group:
     """Ranks that live together and die together."""
 
     def __init__(self, layout: Layout, launcher: Any, trains: bool = True) -> None:
+        self.work = working_folder()
         self.layout, self.ready, self.usable = layout, set(), True
         launcher.start()
         self.folder = tempfile.mkdtemp(dir=launcher.folder)  # mode 0700: no other user can join the rendezvous
@@ -46,7 +48,7 @@ class Group:
         except BaseException as problem:
             self.kill()
             if isinstance(problem, ServerGone | BrokenPipeError):
-                raise RankError(0, "died", f"rank 0 could not start: {launcher.complaint() or problem}") from None
+                raise StartLost(0, "died", f"rank 0 could not start: {launcher.complaint() or problem}") from None
             raise
 
     def _setup(self, rank: int) -> dict[str, Any]:
@@ -71,7 +73,7 @@ class Group:
             "store": os.path.join(self.folder, "store"),
             "stack": self._stack_file(rank),
             "environment": environment,
-            "folder": os.getcwd(),
+            "folder": self.work,
             "path": list(sys.path),
         }
 
@@ -183,10 +185,14 @@ class Call:
             rest = None if end is None else end - time.monotonic()
             if rest is not None and rest <= 0:
                 raise self._too_late(timeout, starting)
-            self._step(self._until_remark(rest))
+            rest = self._until_remark(rest)
+            self._step(None if rest is None else min(rest, _LONGEST_WAIT))
             if self.faults:
                 self._collect_more()
-                raise blame(list(self.faults.values()))
+                error = blame(list(self.faults.values()))
+                if starting and all(fault.of_the_server for fault in self.faults.values()):
+                    raise StartLost(*error.args)
+                raise error
 
     def _until_remark(self, rest: float | None) -> float | None:
         """Some ranks have returned and others go on: after a while say so once, since they may wait for ever."""

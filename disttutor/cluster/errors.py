@@ -37,6 +37,10 @@ class RankError(RuntimeError):
         return [f"RankError: {first}", *rest]
 
 
+class StartLost(RankError):
+    """What ranks are forked from ended before any of them had begun the function: trying again does no harm."""
+
+
 @dataclass
 class Fault:
     """What one rank told, or what became of it."""
@@ -46,6 +50,11 @@ class Fault:
     died: bool = False
     report: dict[str, Any] = field(default_factory=dict)  # as `describe_exception` makes it
     when: float = 0.0
+
+    @property
+    def of_the_server(self) -> bool:
+        """Whether the rank is gone because the process that it was forked from is."""
+        return self.died and self.exit_code is None
 
     @property
     def of_a_peer(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from disttutor.cluster.devices import lay_out
 from disttutor.cluster.output import Sink
-from disttutor.cluster.ranks import Ranks, Results, Turn
+from disttutor.cluster.ranks import CLOSED, Ranks, Results, Turn
 
 _TURN = Turn()
 
@@ -69,10 +69,10 @@ def run(
     In each, torch.distributed's process group stands ready. Nothing is left of them afterwards: no state leaks from
     one run to the next, and a notebook run from top to bottom always gives the same.
 
-    `timeout`: seconds after which the run is given up, with the place where each rank stood. `device`: "cpu", "cuda"
-    or "auto". `threads`: of each rank (default: cores // ranks). `record=True` gives the result a `.trace`;
-    `slow_motion=SlowMotion(...)` records at the pace of a modelled machine. `output(rank, text)` gets what the ranks
-    print, a line at a time, instead of the cell.
+    `timeout`: seconds after which the run is given up, with the place where each rank stood (None or infinity: no
+    limit). `device`: "cpu", "cuda" or "auto". `threads`: of each rank (default: cores // ranks). `record=True` gives
+    the result a `.trace`; `slow_motion=SlowMotion(...)` records at the pace of a modelled machine.
+    `output(rank, text)` gets what the ranks print, a line at a time, instead of the cell.
 
     Raises RankError if a rank raises, dies, or does not return in time; TypeError, ValueError or RuntimeError, before
     anything starts, for what cannot be run.
@@ -129,7 +129,7 @@ class Cluster:
         One run at a time: a second one waits, and says for what. Safe to call from any thread.
         """
         if self._closed:
-            raise RuntimeError("this cluster is closed: make a new one, Cluster(...)")
+            raise RuntimeError(CLOSED)
         if self._attached is not None:
             return self._attached.run(fn, args, timeout, record, slow_motion, output)
         return self._ranks.run(self._layout, fn, args, timeout, record, slow_motion, output)
@@ -140,16 +140,14 @@ class Cluster:
             self._ranks.stop()
 
     def close(self) -> None:
-        """End the ranks. A run in progress is stopped first."""
+        """End the ranks. A run in progress is stopped first; those that wait for their turn raise RuntimeError."""
         if self._closed:
             return
         self._closed = True
         if self._attached is not None:
             self._attached.close()
             return
-        self._ranks.stop()
-        with self._ranks.turn.take("the end of the cluster", lambda text: None):
-            self._ranks.end()
+        self._ranks.close()
         self._end.detach()
 
     @property

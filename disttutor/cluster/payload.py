@@ -221,8 +221,8 @@ def _nbytes(value: Any) -> int:
 
 
 def _outside() -> int:
-    """The stack level of the first frame that is not ours: where the warning belongs."""
-    frame, level = sys._getframe(1), 1
-    while frame and frame.f_globals.get("__name__", "").startswith("disttutor.cluster"):
+    """The stack level, for the function that warns, of the first frame that is not ours: the learner's line."""
+    frame, level = sys._getframe(1), 1  # level 1 is the line that warns
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
         frame, level = frame.f_back, level + 1
-    return level - 1
+    return level

@@ -10,11 +10,14 @@ from typing import Any
 
 from disttutor.cluster.devices import Layout
 from disttutor.cluster.engine import Call, Group
-from disttutor.cluster.errors import RankError, describe_exception, with_cells
+from disttutor.cluster.errors import RankError, StartLost, describe_exception, with_cells
 from disttutor.cluster.output import Console
 from disttutor.cluster.payload import likely_trains, name_of, pack_call
 from disttutor.cluster.pickles import unpack
 from disttutor.cluster.server import launcher
+from disttutor.cluster.settings import check_output, check_slow_motion, check_timeout
+
+CLOSED = "this cluster is closed: make a new one, Cluster(...)"
 
 
 class Results(list):
@@ -32,7 +35,7 @@ class Ranks:
     """The engine with a lifetime: one run at a time; fresh ranks for each run, or kept ones."""
 
     def __init__(self, keep: bool, turn: Turn | None = None) -> None:
-        self.keep = keep
+        self.keep, self.closed = keep, False
         self.group: Group | None = None
         self.turn = turn or Turn()
         self._waker_lock = threading.Lock()
@@ -40,15 +43,14 @@ class Ranks:
 
     def run(self, layout: Layout, fn, args, timeout, record, slow_motion, output) -> Results:
         refuse_inside_a_rank()
-        check_timeout(timeout)
+        timeout, slow_motion = check_timeout(timeout), check_slow_motion(slow_motion)
+        check_output(output)
         parcel, sources = pack_call(fn, args, layout.ranks)
         info = {"sources": sources, "record": bool(record or slow_motion), "slow_motion": slow_motion}
         label = f"{name_of(fn)} on {layout.ranks} rank{'s' if layout.ranks > 1 else ''}"
         console = Console(output)
         with self.turn.take(label, console.remark):
             start = time.perf_counter()
-            for remark in layout.remarks:
-                console.remark(remark)
             try:
                 answers = self._answers(layout, info, parcel, timeout, console, label)
             except KeyboardInterrupt:  # said shortly: where the notebook stood when it waited is of no interest
@@ -64,8 +66,13 @@ class Ranks:
         with self._waker_lock:
             self._waker = theirs
         try:
-            group = self._fit(layout, trains=self.keep or likely_trains(parcel))
-            answers = Call(group, console, ours, label).perform(info, parcel, timeout)
+            if self.closed:  # while this run waited for its turn
+                raise RuntimeError(CLOSED)
+            for remark in layout.remarks:
+                console.remark(remark)
+            trains = self.keep or likely_trains(parcel)
+            answers = self._twice(lambda: Call(self._fit(layout, trains), console, ours, label)
+                                  .perform(info, parcel, timeout))  # fmt: skip
         finally:
             with self._waker_lock:
                 self._waker = None
@@ -75,6 +82,18 @@ class Ranks:
                 self.end()
             console.finish()
         return answers
+
+    def _twice(self, act: Callable[[], Any]) -> Any:
+        """What `act` gives; once more, with a new server, if the server was lost before any rank had begun."""
+        try:
+            return act()
+        except StartLost:
+            self.end()
+            launcher().await_end(2.0)
+        try:
+            return act()
+        except StartLost as error:
+            raise RankError(*error.args) from None
 
     def _fit(self, layout: Layout, trains: bool = True) -> Group:
         """The kept group if it is whole, else a new one."""
@@ -88,7 +107,14 @@ class Ranks:
         """Begin to start the ranks; returns at once."""
         refuse_inside_a_rank()
         with self.turn.take("the start of the ranks", lambda text: None):
-            self._fit(layout)
+            self._twice(lambda: self._fit(layout))
+
+    def close(self) -> None:
+        """End the run in progress, refuse those that wait for their turn, and let the ranks go."""
+        self.closed = True  # before the stop: a run either sees this or can be stopped
+        self.stop()
+        with self.turn.take("the end of the cluster", lambda text: None):
+            self.end()
 
     def stop(self) -> bool:
         """Wake the run in progress, from any thread: it ends its ranks and raises. False if none is in progress."""
@@ -127,16 +153,6 @@ class Turn:
     def __exit__(self, *problem: Any) -> None:
         self._thread = None
         self._lock.release()
-
-
-def check_timeout(timeout: float | None) -> None:
-    """Raise unless it is None or a positive number of seconds."""
-    if timeout is None:
-        return
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise TypeError(f"timeout={timeout!r} is of type {type(timeout).__name__}: give seconds, or None for no limit")
-    if not timeout > 0:
-        raise ValueError(f"timeout={timeout}: give a positive number of seconds, or None for no limit")
 
 
 def refuse_inside_a_rank() -> None:

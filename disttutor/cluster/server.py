@@ -37,9 +37,12 @@ def search_path() -> list[str]:
     A file called `queue.py` beside the notebook must not reach the server's imports; ranks get the notebook's
     own path afterwards.
     """
-    here = os.getcwd()
     package = str(Path(__file__).resolve().parents[2])
-    rest = [p for p in sys.path if p and os.path.abspath(p) != here]
+    try:
+        here = os.getcwd()
+        rest = [p for p in sys.path if p and os.path.abspath(p) != here]
+    except FileNotFoundError:  # deleted, so nothing in it can shadow anything
+        rest = [p for p in sys.path if os.path.isabs(p)]
     return [p for p in rest if p != package] + [package]
 
 
@@ -180,6 +183,14 @@ class ForkServer:
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace").strip()[-2000:]
 
+    def await_end(self, seconds: float) -> None:
+        """Wait for a server that has closed its connections to be gone for the system too: `start` then starts one."""
+        if self._process is not None and self._owner == os.getpid():
+            try:
+                self._process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                pass
+
     def _forget(self) -> None:
         if self._control is not None:
             self._control.close()
@@ -207,7 +218,7 @@ SERVER = ForkServer()
 
 
 def launcher():
-    """The way ranks are started on this system: an object with `new_rank()`, `start()`, `folder`."""
+    """The way ranks are started on this system: an object with `new_rank()`, `start()`, `await_end()`, `folder`."""
     if can_fork():
         return SERVER
     from disttutor.cluster.spawn import SPAWNER

@@ -91,6 +91,9 @@ class Spawner:
     def complaint(self) -> str:
         return ""
 
+    def await_end(self, seconds: float) -> None:
+        """Nothing stands between two ranks that could be gone."""
+
     def new_rank(self, trains: bool = True) -> SpawnedRank:
         self.start()
         key = secrets.token_bytes(32)
