@@ -16,6 +16,7 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from disttutor.cluster.channel import Parcel
+from disttutor.cluster.crashes import CRASHES, crashing_stack
 from disttutor.cluster.devices import Layout
 from disttutor.cluster.errors import Fault, RankError, StartLost, blame, names, timed_out
 from disttutor.cluster.output import Console
@@ -72,6 +73,7 @@ class Group:
             "threads": layout.threads,
             "store": os.path.join(self.folder, "store"),
             "stack": self._stack_file(rank),
+            "crash": self._crash_file(rank),
             "environment": environment,
             "folder": self.work,
             "path": list(sys.path),
@@ -79,6 +81,17 @@ class Group:
 
     def _stack_file(self, rank: int) -> str:
         return os.path.join(self.folder, f"stack-{rank}")
+
+    def _crash_file(self, rank: int) -> str:
+        return os.path.join(self.folder, f"crash-{rank}")
+
+    def crash(self, rank: int, exit_code: int | None) -> str:
+        """Where a rank stood that ended in this way, as faulthandler wrote it; empty if compiled code did not crash."""
+        try:
+            with open(self._crash_file(rank), encoding="utf-8", errors="replace") as file:
+                return crashing_stack(file.read()) if exit_code in CRASHES else ""
+        except OSError:
+            return ""
 
     def stacks(self, ranks: set[int]) -> dict[int, str]:
         """Where the main thread of each of these ranks stands now, as faulthandler writes it."""
@@ -236,7 +249,8 @@ class Call:
             elif kind == "end" and rank not in self.faults and members[rank].look():
                 self._read_last_words(rank)
                 if rank not in self.faults:
-                    self.faults[rank] = Fault(rank, members[rank].exit_code, died=True)
+                    code = members[rank].exit_code
+                    self.faults[rank] = Fault(rank, code, died=True, stack=self.group.crash(rank, code))
 
     def _read_message(self, rank: int) -> None:
         try:

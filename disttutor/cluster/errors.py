@@ -48,6 +48,7 @@ class Fault:
     rank: int
     exit_code: int | None = None
     died: bool = False
+    stack: str = ""  # of a rank that died in compiled code: where it stood, as faulthandler writes it
     report: dict[str, Any] = field(default_factory=dict)  # as `describe_exception` makes it
     when: float = 0.0
 
@@ -172,7 +173,11 @@ def blame(faults: Sequence[Fault]) -> RankError:
     first = ordered[0]
     if first.died:
         headline, kind, story = f"rank {first.rank} {_how_it_ended(first.exit_code)}", "died", []
+        if frame := learners_frame(frames_of(first.stack)):
+            headline += f"  ({place(*frame[:2])})"
         alike = {f.rank for f in ordered if f.died and f.exit_code == first.exit_code}
+        if first.stack:
+            story = ["", f"rank {first.rank} stood here (innermost first):", stack_in_words(first.stack)]
     else:
         what = (first.report["type"], first.report["message"])
         alike = {f.rank for f in ordered if not f.died and (f.report["type"], f.report["message"]) == what}
@@ -221,22 +226,28 @@ def _how_it_ended(exit_code: int | None) -> str:
         name = f"signal {-exit_code}"
     why = {
         "SIGKILL": " (perhaps out of memory)",
-        "SIGSEGV": " (a crash in compiled code; the output above shows where)",
-        "SIGABRT": " (compiled code gave up; the output above shows why)",
+        "SIGSEGV": " (a crash in compiled code)",
+        "SIGABRT": " (compiled code gave up; what it said, if anything, is in the output above)",
         "SIGBUS": " (a crash in compiled code, or shared memory is full)",
     }.get(name, "")
     return f"was killed by {name}{why}"
+
+
+def frames_of(dump: str) -> list[tuple[str, int, str]]:
+    """The frames of what faulthandler wrote about one rank, without ours that called the function; innermost last."""
+    frames = []
+    for filename, line, function in re.findall(r'File "([^"]+)", line (\d+) in (.+)', dump):
+        if filename in _OURS:
+            break
+        frames.append((filename, int(line), function))
+    return frames[::-1]
 
 
 def stack_in_words(dump: str) -> str:
     """What faulthandler wrote about one rank, innermost frame first, with the notebook's lines in it."""
     if not dump:
         return "    (it did not answer)"
-    lines = []
-    for filename, line, function in re.findall(r'File "([^"]+)", line (\d+) in (.+)', dump):
-        if filename in _OURS:
-            break
-        lines.append(f"    in {function}  ({place(filename, int(line))})")
+    lines = [f"    in {function}  ({place(filename, line)})" for filename, line, function in reversed(frames_of(dump))]
     return "\n".join(lines) or "    (not in your code: it was starting, or waiting for work)"
 
 

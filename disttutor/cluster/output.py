@@ -8,12 +8,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from disttutor.cluster.crashes import LastWords
 from disttutor.cluster.errors import place
 
 Sink = Callable[[int | None, str], None]
 
 MOST = 400_000  # characters that one run may show
-TAIL = 20  # lines shown at the end of a run that went over it
+TAIL = 20  # lines shown at the end of a run that went over it, each cut to LONGEST_AT_END characters
+LONGEST_AT_END = 2000
 _LONGEST_LINE = 1 << 16
 
 
@@ -31,6 +33,7 @@ class Console:
         self._left_out: deque[tuple[int, str]] = deque(maxlen=TAIL)
         self._left_out_count = 0
         self._warned: set[tuple] = set()
+        self._crashes = LastWords()
         self._bar = _Bar(sink)
 
     def feed(self, rank: int, data: bytes) -> None:
@@ -63,22 +66,25 @@ class Console:
         self._bar.close()
         if self._left_out_count:
             tail, count = list(self._left_out), self._left_out_count
-            self._left_out_count, self._shown = 0, -MOST
+            self._left_out.clear()
+            self._left_out_count = 0
             self.remark(f"… {count} lines of the ranks are not shown; the last {len(tail)}:")
             for rank, line in tail:
-                self._write(rank, [line])
+                self._show(rank, [f"{cut_in_the_middle(line, LONGEST_AT_END)}\n"])
 
     def _write(self, rank: int, lines: list[str]) -> None:
         text = []
-        for line in lines:
+        for line in self._crashes.condense(rank, lines):
             if self._shown > MOST:
                 self._left_out.append((rank, line))
                 self._left_out_count += 1
                 continue
             self._shown += len(line) + 10
             text.append(f"{line}\n")
-        if not text:
-            return
+        if text:
+            self._show(rank, text)
+
+    def _show(self, rank: int, text: list[str]) -> None:
         if self._sink is not None:
             for line in text:
                 self._sink(rank, line)
@@ -89,6 +95,13 @@ class Console:
         with self._bar.aside():
             sys.stdout.write(text)
             sys.stdout.flush()
+
+
+def cut_in_the_middle(line: str, longest: int) -> str:
+    """The line, or its two ends with a word on how much is left out between them."""
+    if len(line) <= longest:
+        return line
+    return f"{line[: longest // 2]} … {len(line) - longest} characters left out … {line[-(longest // 2) :]}"
 
 
 class _Lines:

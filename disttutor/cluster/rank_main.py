@@ -129,6 +129,7 @@ def _join(spec: dict[str, Any]) -> None:
     sys.path[:] = spec["path"]
     if hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, file=_keep_open(spec["stack"]), all_threads=False)
+    faulthandler.enable(file=_keep_open(spec["crash"]))  # the notebook's error tells what it says
 
     import torch
     import torch.distributed as dist

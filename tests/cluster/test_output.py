@@ -7,7 +7,7 @@ import time
 import pytest
 
 from disttutor.cluster import Cluster, RankError, run
-from disttutor.cluster.output import MOST, TAIL, Console
+from disttutor.cluster.output import LONGEST_AT_END, MOST, TAIL, Console, cut_in_the_middle
 
 
 class Sink(list):
@@ -224,3 +224,20 @@ def test_bar_in_a_terminal_is_drawn_once(monkeypatch, capfd):
         console.progress(rank, {"turn": 1, "title": "steps", "done": done, "total": 2})
     console.finish()
     assert stream.getvalue().count("\n") == 1 and "2/2" in stream.getvalue()
+
+
+@pytest.mark.parametrize("last", ["END\n", "END", "y" * 3_000_000 + "END\n"])
+def test_the_last_line_is_shown_after_lines_that_are_very_long(last):
+    sink = Sink()
+    console = Console(sink)
+    text = "a" * 3_000_000 + "\n" + last
+    for start in range(0, len(text), 1 << 16):
+        console.feed(0, text[start : start + (1 << 16)].encode())
+    console.finish()
+    assert sink[-1][0] == 0 and sink[-1][1].endswith("END\n")
+    assert sum(len(text) for _, text in sink) < MOST + 2 * (1 << 16) + TAIL * (LONGEST_AT_END + 100)
+
+
+def test_a_long_line_at_the_end_keeps_both_its_ends():
+    assert cut_in_the_middle("short", 5) == "short"
+    assert cut_in_the_middle("a" * 50 + "b" * 50, 10) == "aaaaa … 90 characters left out … bbbbb"
