@@ -88,9 +88,13 @@ def demo(
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     from disttutor.cluster import RankError
-    from disttutor.demo import compare, picture
+    from disttutor.demo import check_folder, compare, picture
 
     console = _console()
+    try:
+        check_folder(folder)
+    except OSError as error:
+        raise _no_place(console, folder, error) from None
     columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
     try:
         with Progress(*columns, console=console) as progress:
@@ -109,7 +113,18 @@ def demo(
         "Distance: the largest difference, in float64, between any weight and the one that a single process ends with. "
         "What is left is rounding: sums are taken in another order."
     )
-    console.print(f"The timeline of the last steps on {trace.world_size} ranks: {escape(str(picture(trace, folder)))}")
+    try:
+        path = picture(trace, folder)
+    except OSError as error:
+        raise _no_place(console, folder, error) from None
+    console.print(f"The timeline of the last steps on {trace.world_size} ranks: {escape(str(path))}")
+
+
+def _no_place(console: Console, folder: Path, error: OSError) -> typer.Exit:
+    why = error.strerror or str(error)
+    console.print(f"The picture cannot be put into the folder {escape(str(folder))}: {escape(why)}.")
+    console.print("Name a folder that you can write to, for example: disttutor demo ~/disttutor-demo")
+    return typer.Exit(1)
 
 
 def _table(rows):

@@ -3,6 +3,7 @@
 Everything runs in float64, so that what is left between many ranks and one process is rounding alone.
 """
 
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ BATCH = 128
 BUCKET = 512 * 1024  # bytes
 WIDTHS = (64, 512, 256, 10)
 PICTURED = 2  # training steps in the picture
+PICTURE = "timeline.svg"
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,21 @@ def compare(
     return rows, trace
 
 
+def check_folder(folder: Path) -> None:
+    """Raise OSError unless the picture can be put into `folder`, which need not be there yet. Leaves nothing behind."""
+    file = folder / PICTURE
+    if file.exists():
+        file.open("ab").close()
+        return
+    standing = next(place for place in (folder, *folder.parents) if place.exists())
+    tempfile.TemporaryFile(dir=standing).close()
+
+
 def picture(trace: Any, folder: Path) -> Path:
-    """Draw the last steps of `trace`, as they ran and as they would with a core for each rank; the file's path."""
+    """Draw the last steps of `trace`, as they ran and as they would with a core for each rank; the file's path.
+
+    Raises OSError if it cannot be put into `folder`.
+    """
     from disttutor import figures
     from disttutor.traces import replay
 
@@ -118,4 +133,4 @@ def picture(trace: Any, folder: Path) -> Path:
         [f"Data parallel training on {trace.world_size} ranks, as it ran", "The same operations, a core for each rank"],
         steps=steps,
     )
-    return drawing.save(folder / "timeline.svg")
+    return drawing.save(folder / PICTURE)

@@ -122,6 +122,46 @@ def test_demo_that_fails_says_why_and_whom_to_ask(monkeypatch):
     assert "disttutor doctor" in result.output
 
 
+@pytest.mark.parametrize("where", ["a file", "below a file", "no folder to write to", "a folder in its place"])
+def test_demo_looks_first_whether_there_is_a_place_for_its_picture(where, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "full" / "timeline.svg").mkdir(parents=True)
+    folder = {"a file": tmp_path / "file", "below a file": tmp_path / "file" / "new" / "folder",
+              "no folder to write to": Path("/proc/nothing-here"), "a folder in its place": tmp_path / "full"}[where]
+    monkeypatch.setattr(demo, "compare", lambda **settings: pytest.fail("it has trained"))
+    result = call("demo", str(folder))
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit), result.exception
+    first, advice = result.output.splitlines()
+    assert first.startswith(f"The picture cannot be put into the folder {folder}: ") and first.endswith(".")
+    assert advice == "Name a folder that you can write to, for example: disttutor demo ~/disttutor-demo"
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_demo_says_so_if_the_place_is_gone_afterwards(monkeypatch, tmp_path):
+    spans = tuple(Span(Op(kind="forward", rank=rank), 0.0, 0.01, cpu=0.01) for rank in range(4))
+    rows = [demo.Row(1, 0.25, 0.955, 0.0, 0, 2.0)]
+
+    def compare(**settings):
+        (tmp_path / "out").write_text("a file now")
+        return rows, Trace(spans, 4)
+
+    monkeypatch.setattr(demo, "compare", compare)
+    result = call("demo", str(tmp_path / "out"))
+    assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
+    assert "95.5%" in result.output
+    assert f"The picture cannot be put into the folder {tmp_path / 'out'}: File exists." in result.output
+
+
+def test_looking_for_a_place_leaves_nothing_behind(tmp_path):
+    demo.check_folder(tmp_path / "new" / "folder")
+    demo.check_folder(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "timeline.svg").write_text("of the last time")
+    demo.check_folder(tmp_path)
+    assert (tmp_path / "timeline.svg").read_text() == "of the last time"
+
+
 def test_the_version_is_said():
     assert call("--version").output.strip() == f"disttutor {__version__}"
 
