@@ -96,9 +96,11 @@ def _reduce_file(file: io.IOBase) -> Any:
 
 def _reduce_tensor(tensor: Any, torch: types.ModuleType) -> Any:
     plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
-    if not plain or tensor.is_quantized or tensor.device.type == "meta":
+    if not plain or tensor.is_quantized or tensor.is_nested or tensor.device.type == "meta":
         return NotImplemented  # torch's own way
     data = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if data._is_zerotensor():  # of forward-mode differentiation: it has no memory
+        data = torch.zeros_like(data)
     if data.untyped_storage().nbytes() > data.numel() * data.element_size():
         data = data.clone(memory_format=torch.contiguous_format)  # a view: take its part, leave the rest at home
     memory = torch.empty(0, dtype=torch.uint8).set_(data.untyped_storage())

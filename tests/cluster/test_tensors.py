@@ -108,3 +108,14 @@ def test_parameters_that_are_views():
     assert same(arrived, parameter)
     graph = (torch.nn.Parameter(torch.tensor([1 + 2j])) * 3).conj()
     assert unpack(pack(graph)).tolist() == [3 - 6j] and not unpack(pack(graph)).requires_grad
+
+
+def test_tensors_of_other_kinds():
+    assert unpack(pack(torch._efficientzerotensor((3,)))).tolist() == [0, 0, 0]
+    assert unpack(pack(torch.eye(3).to_sparse()))[1].to_dense().tolist() == [0, 1, 0]
+    quantized = torch.quantize_per_tensor(torch.arange(4.0), 0.5, 0, torch.qint8)
+    assert unpack(pack(quantized[2:])).dequantize().tolist() == [2, 3]
+    assert unpack(pack(torch.arange(6.0)[3:].view(torch.uint8)[3:9])).tolist() == [64, 0, 0, 128, 64, 0]
+    nested = unpack(pack(torch.nested.nested_tensor([torch.ones(2), torch.zeros(3)])))
+    assert [part.tolist() for part in nested.unbind()] == [[1, 1], [0, 0, 0]]
+    assert unpack(pack(torch.empty(3, device="meta"))).device.type == "meta"
