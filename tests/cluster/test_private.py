@@ -42,8 +42,9 @@ def test_the_rendezvous_is_private():
                 and "disttutor-" in (path := os.readlink(f"/proc/self/fd/{fd}"))}  # fmt: skip
 
     with Cluster(2) as cluster:
-        (stack,) = cluster.run(folder)[0]
-        group = Path(stack).parent
+        files = [Path(path) for path in cluster.run(folder)[0]]
+        assert sorted(file.name for file in files) == ["crash-0", "stack-0"]
+        (group,) = {file.parent for file in files}
         assert (group / "store").exists()
         for private in (group, group.parent):
             mode = private.stat()
