@@ -75,7 +75,7 @@ def test_the_next_step_starts_where_this_one_ended():
 
 # cost.simulate: the same with a model's durations
 
-GRADIENTS = [Gradient("a", 249, flops=1000.0), Gradient("b", 497, flops=2000.0)]    # buckets: (249+1)·4, (497+1+2)·4
+GRADIENTS = [Gradient("a", 249, flops=1000.0), Gradient("b", 495, flops=2000.0)]    # buckets: (249+1)·4, (495+1+4)·4
 MACHINE = Machine(Device(1000.0, "slow device"), Link(0.0, 1000.0, "slow link"))
 
 
