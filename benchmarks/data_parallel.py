@@ -1,6 +1,6 @@
 """A training step of ours against torch's DistributedDataParallel, and what recording it costs. Ratios, in one run.
 
-    python benchmarks/data_parallel.py [--rounds 30]
+    python benchmarks/data_parallel.py [--rounds 15]
 
 Both train the same model on the same shares with the same optimizer, turn and turn about in the same ranks, so that a
 busy moment of the machine hits both. A ratio below 1 means ours is faster.
@@ -10,6 +10,7 @@ import argparse
 import statistics
 import time
 from functools import partial
+from itertools import product
 
 import torch
 from torch import nn
@@ -22,19 +23,20 @@ from disttutor.strategies import DataParallel
 from disttutor.traces import recorder, start_recording, stop_recording
 
 SGD = partial(torch.optim.SGD, lr=0.01)
+CAPS = 1, 25                # MiB; 25 is what both take unless told otherwise
 MODELS = {"MLP, 0.1 M weights": ([64, 256, 256, 10], 128), "MLP, 1.3 M weights": ([64, 1024, 1024, 128, 10], 128),
           "MLP, 12 layers": ([64, *[128] * 11, 10], 128)}
 
 
-def timed(rank: int, widths: list[int], samples: int, rounds: int) -> dict[str, list[float]]:
-    """Seconds of a step on this rank, round by round."""
+def timed(rank: int, widths: list[int], samples: int, rounds: int, cap: int) -> dict[str, list[float]]:
+    """Seconds of a step on this rank, round by round. cap: of a bucket, in MiB."""
     g = torch.Generator().manual_seed(0)
     x, y = torch.randn(samples, widths[0], generator=g), torch.randint(0, 10, (samples,), generator=g)
     steps = {}
     for form in ("end", "bucketed", "overlapped"):
-        ours = DataParallel(MLP(widths, seed=0), classification, SGD, form=form, seed=None, bucket_bytes=2**20)
+        ours = DataParallel(MLP(widths, seed=0), classification, SGD, form=form, seed=None, bucket_bytes=cap * 2**20)
         steps[form] = partial(ours.step, (x, y))
-    steps["DDP"] = _torchs(MLP(widths, seed=0), x, y)
+    steps["DDP"] = _torchs(MLP(widths, seed=0), x, y, cap)
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for step in steps.values():
         for _ in range(3):                # DDP remakes its buckets after the first step
@@ -51,9 +53,9 @@ def timed(rank: int, widths: list[int], samples: int, rounds: int) -> dict[str, 
     return seconds
 
 
-def _torchs(model: nn.Module, x: torch.Tensor, y: torch.Tensor):
+def _torchs(model: nn.Module, x: torch.Tensor, y: torch.Tensor, cap: int):
     rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
-    ddp = DistributedDataParallel(model, bucket_cap_mb=1)
+    ddp = DistributedDataParallel(model, bucket_cap_mb=cap)
     optimizer = SGD(model.parameters())
     mine = x.tensor_split(world)[rank], y.tensor_split(world)[rank]
 
@@ -92,18 +94,18 @@ def ratio(a: list[float], b: list[float]) -> str:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--rounds", type=int, default=30)
+    arguments.add_argument("--rounds", type=int, default=15)
     rounds = arguments.parse_args().rounds
-    print(f"{'step time as a ratio, median (quartiles)':<42} {'DDP, ms':>8} {'overlapped':>18} {'bucketed':>18} "
+    print(f"{'step time as a ratio, median (quartiles)':<48} {'DDP, ms':>8} {'overlapped':>18} {'bucketed':>18} "
           f"{'end':>18} {'recording':>10}")
     for ranks in (2, 4):
         with Cluster(ranks) as cluster:
-            for name, (widths, samples) in MODELS.items():
-                seconds = cluster.run(timed, widths, samples, rounds)[0]
+            for (name, (widths, samples)), cap in product(MODELS.items(), CAPS):
+                seconds = cluster.run(timed, widths, samples, rounds, cap)[0]
                 row = [ratio(seconds[form], seconds["DDP"]) for form in ("overlapped", "bucketed", "end")]
                 cost = statistics.median(seconds["event"]) * seconds["events a step"][0]
-                label = f"{name}, {ranks} ranks"
-                print(f"{label:<42} {statistics.median(seconds['DDP']) * 1e3:>8.2f} "
+                label = f"{name}, {cap} MiB buckets, {ranks} ranks"
+                print(f"{label:<48} {statistics.median(seconds['DDP']) * 1e3:>8.2f} "
                       + " ".join(f"{r:>18}" for r in row)
                       + f" {cost / statistics.median(seconds['overlapped']):>10.1%}", flush=True)
 

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from disttutor.plans import Gradient, bucket_nbytes, header_bucket, make_buckets
+from disttutor.plans import Gradient, header_bucket, make_buckets
 from disttutor.plans.training import HEADER_ELEMENTS
 from disttutor.strategies.groups import Group
 from disttutor.strategies.strategy import Header
@@ -51,28 +51,27 @@ class Bucket:
         self.buffer = torch.zeros(sum(sizes) + len(parameters) + header, dtype=like.dtype, device=like.device)
         *pieces, self.flags, self.header = self.buffer.split([*sizes, len(parameters), header])
         self.views = [piece.view(p.shape) for piece, p in zip(pieces, parameters, strict=True)]
-        self.filled = [False] * len(parameters)
+        self.there = [False] * len(parameters)
         self.missing = len(parameters)
 
-    def fill(self, slot: int) -> None:
-        """Copy the parameter's gradient to its place."""
-        gradient = self.parameters[slot].grad
-        self.views[slot].copy_(gradient.to_dense() if gradient.is_sparse else gradient)
-        self.missing -= not self.filled[slot]
-        self.filled[slot] = True
+    def arrived(self, slot: int) -> None:
+        """Backward has yielded the gradient of this parameter."""
+        self.missing -= not self.there[slot]
+        self.there[slot] = True
 
     def complete(self, header: Sequence[float | Tensor]) -> None:
-        """Fill what backward has not reached in this step, and write flags and header."""
-        self.flags.fill_(1.0)
-        for slot, done in enumerate(self.filled):
-            if not done and self.parameters[slot].grad is not None:
-                self.fill(slot)
-            elif not done:
-                self.views[slot].zero_()
-                self.flags[slot] = 0.0
+        """Copy the gradients in (zeros where this rank has none), and write flags and header."""
+        gradients = [p.grad for p in self.parameters]
+        if all(g is not None for g in gradients):
+            self.flags.fill_(1.0)
+        else:
+            self.flags.copy_(torch.tensor([float(g is not None) for g in gradients]))
+            gradients = [torch.zeros_like(v) if g is None else g for g, v in zip(gradients, self.views, strict=True)]
+        if gradients:
+            torch._foreach_copy_(self.views, [g.to_dense() if g.is_sparse else g for g in gradients])
         for place, value in enumerate(header):
             self.header[place] = value
-        self.filled = [False] * len(self.parameters)
+        self.there = [False] * len(self.parameters)
         self.missing = len(self.parameters)
 
     def hand_out(self) -> None:
@@ -89,7 +88,7 @@ class SparseBucket:
         self.buffer: Tensor | None = None
         self.missing = 1
 
-    def fill(self, slot: int) -> None:
+    def arrived(self, slot: int) -> None:
         self.missing = 0
 
     def complete(self, header: Sequence[float | Tensor]) -> None:
@@ -115,20 +114,19 @@ class Exchange:
         sparse = sparse_parameters(model)
         self.group = group
         self.gradients = gradients_of(named, sparse)
-        members = make_buckets(self.gradients, bucket_bytes)
-        self.members, self.nbytes = members, bucket_nbytes(self.gradients, members)
-        self.header_at = header_bucket(self.gradients, members)
-        self.sparse = [p for _, p in named if id(p) in sparse]
+        self.members = make_buckets(self.gradients, bucket_bytes)
+        self.header_at = header_bucket(self.gradients, self.members)
         self.buckets: list[Bucket | SparseBucket] = []
-        self.place: dict[int, tuple[int, int]] = {}
-        for b, indices in enumerate(members):
+        self.places: list[tuple[Tensor, tuple[int, int]]] = []       # parameter -> its bucket and number in it
+        for b, indices in enumerate(self.members):
             parameters = [named[i][1] for i in indices]
             if parameters and id(parameters[0]) in sparse:
                 self.buckets.append(SparseBucket(parameters[0]))
             else:
-                extra = HEADER_ELEMENTS + len(self.sparse) if b == self.header_at else 0
+                extra = HEADER_ELEMENTS + sum(g.sparse for g in self.gradients) if b == self.header_at else 0
                 self.buckets.append(Bucket(parameters, extra))
-            self.place |= {id(p): (b, slot) for slot, p in enumerate(parameters)}
+            self.places += [(p, (b, slot)) for slot, p in enumerate(parameters)]
+        self.sparse = [bucket for bucket in self.buckets if isinstance(bucket, SparseBucket)]
         self.names = {id(p): name for name, p in named}
         self.header: Header | None = None
         self.on_full: Callable[[int], None] = _nothing
@@ -142,18 +140,18 @@ class Exchange:
         self.header = header
         self._flights, self._departed = {}, 0
 
-    def ready(self, parameter: Tensor) -> None:
-        """Backward has yielded this parameter's gradient. Its bucket leaves once it is full and those before it left.
+    def ready(self, b: int, slot: int, parameter: Tensor) -> None:
+        """Backward has yielded the gradient of this parameter, number `slot` of bucket b. The bucket leaves once all of
+        its gradients are there and those before it have left.
 
         Raises RuntimeError if the bucket has left already: the gradient came in two parts.
         """
-        b, slot = self.place[id(parameter)]
         if b < self._departed:
             raise RuntimeError(
                 f"the gradient of {self.names[id(parameter)]!r} arrived again after its bucket had been sent: backward "
                 "reaches it more than once (reentrant checkpointing does that). Use form='bucketed', or "
                 "checkpoint(..., use_reentrant=False)")
-        self.buckets[b].fill(slot)
+        self.buckets[b].arrived(slot)
         while self._departed < len(self.buckets) and not self.buckets[self._departed].missing:
             self._depart()
 
@@ -173,8 +171,8 @@ class Exchange:
                 bucket.hand_out()
         total, count, divisors, updates, *sparse_flags = self.buckets[self.header_at].header.tolist()
         self._check_in_step(divisors, updates)
-        for p, used in zip(self.sparse, sparse_flags, strict=True):
-            p.grad = self.buckets[self.place[id(p)][0]].buffer if used else None
+        for bucket, used in zip(self.sparse, sparse_flags, strict=True):
+            bucket.parameter.grad = bucket.buffer if used else None
         return total, count
 
     def weights_in(self, b: int) -> int:
@@ -195,8 +193,8 @@ class Exchange:
 
     def _depart(self) -> None:
         b = self._departed
-        header = [*self.header, *(float(p.grad is not None) for p in self.sparse)] if b == self.header_at else ()
-        self.buckets[b].complete(header)
+        flags = (float(bucket.parameter.grad is not None) for bucket in self.sparse)
+        self.buckets[b].complete([*self.header, *flags] if b == self.header_at else ())
         self._departed += 1
         self.on_full(b)
         if b != self.watched:

@@ -11,6 +11,7 @@ and no layer that looks across the batch.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -80,15 +81,15 @@ class DataParallel(Strategy):
         self._exchanger = Exchange(self.model, self.group, self.bucket_bytes)
         if self.form == "overlapped":
             self._exchanger.on_full, self._exchanger.on_departed = self._end_part, self._begin_part
-            self._hooks = [p.register_post_accumulate_grad_hook(self._gradient_ready)
-                           for p in self.parameters if p.requires_grad]
+            self._hooks = [p.register_post_accumulate_grad_hook(partial(self._gradient_ready, *place))
+                           for p, place in self._exchanger.places]
 
     def _trainable_now(self) -> list[bool]:
         return [p.requires_grad for p in self.parameters]
 
-    def _gradient_ready(self, parameter: Tensor) -> None:
+    def _gradient_ready(self, b: int, slot: int, parameter: Tensor) -> None:
         if self._armed:
-            self._exchanger.ready(parameter)
+            self._exchanger.ready(b, slot, parameter)
 
     def _backward(self, loss: Tensor, samples: int, m: int, last: bool, header: Header) -> None:
         if self.ranks == 1 or not last:
