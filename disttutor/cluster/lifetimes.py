@@ -36,7 +36,19 @@ class FreshRuns:
         slow_motion: Any = None,
         output: Sink | None = None,
     ) -> Results:
-        """As `disttutor.run`."""
+        """Run `fn(rank, *args)` on `ranks` fresh processes and return what each of them returned.
+
+        In each, torch.distributed's process group stands ready. Nothing is left of them afterwards: no state leaks from
+        one run to the next, and a notebook run from top to bottom always gives the same.
+
+        `timeout`: seconds after which the run is given up, with the place where each rank stood (None or infinity: no
+        limit). `device`: "cpu", "cuda" or "auto". `threads`: of each rank (default: cores // ranks). `record=True`
+        gives the result a `.trace`; `slow_motion=SlowMotion(...)` records at the pace of a modelled machine.
+        `output(rank, text)` gets what the ranks print, a line at a time, instead of the cell.
+
+        Raises RankError if a rank raises, dies, or does not return in time; TypeError, ValueError or RuntimeError,
+        before anything starts, for what cannot be run.
+        """
         from disttutor.cluster import attach
 
         if attach.started_by_torchrun():
@@ -53,41 +65,7 @@ class FreshRuns:
         return self._ranks.stop()
 
 
-def run(
-    fn: Callable[..., Any],
-    *args: Any,
-    ranks: int = 2,
-    timeout: float | None = None,
-    device: str = "cpu",
-    threads: int | None = None,
-    record: bool = False,
-    slow_motion: Any = None,
-    output: Sink | None = None,
-) -> Results:
-    """Run `fn(rank, *args)` on `ranks` fresh processes and return what each of them returned.
-
-    In each, torch.distributed's process group stands ready. Nothing is left of them afterwards: no state leaks from
-    one run to the next, and a notebook run from top to bottom always gives the same.
-
-    `timeout`: seconds after which the run is given up, with the place where each rank stood (None or infinity: no
-    limit). `device`: "cpu", "cuda" or "auto". `threads`: of each rank (default: cores // ranks). `record=True` gives
-    the result a `.trace`; `slow_motion=SlowMotion(...)` records at the pace of a modelled machine.
-    `output(rank, text)` gets what the ranks print, a line at a time, instead of the cell.
-
-    Raises RankError if a rank raises, dies, or does not return in time; TypeError, ValueError or RuntimeError, before
-    anything starts, for what cannot be run.
-    """
-    return _FRESH.run(
-        fn,
-        *args,
-        ranks=ranks,
-        timeout=timeout,
-        device=device,
-        threads=threads,
-        record=record,
-        slow_motion=slow_motion,
-        output=output,
-    )
+run = FreshRuns().run
 
 
 class Cluster:
@@ -180,6 +158,3 @@ class Cluster:
 def _end_in(process: int, ranks: Ranks) -> None:
     if os.getpid() == process and not sys.is_finalizing():
         ranks.end()
-
-
-_FRESH = FreshRuns()
