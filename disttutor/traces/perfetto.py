@@ -6,8 +6,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from disttutor.plans import COMM, COMPUTE
-from disttutor.traces.trace import Span, Trace
+from disttutor.traces.activations import in_flight
+from disttutor.traces.arrows import TRACKS, pairs, track
+from disttutor.traces.trace import Counter, Span, Trace
+
+ACTIVATIONS = "activations in flight"
 
 # An arrow must land inside its slice; a nanosecond before the end is inside.
 _INSIDE = 1e-3
@@ -16,21 +19,25 @@ _INSIDE = 1e-3
 def chrome_trace(trace: Trace) -> dict[str, Any]:
     """The trace as a JSON-ready dictionary.
 
-    Slices of one Chrome thread must nest, so what overlaps without nesting (several buckets in flight) is put on
-    further threads of the rank.
+    Collectives, sends and receives of a rank have threads of their own. Slices of one Chrome thread must nest, so what
+    overlaps without nesting (several buckets in flight) is put on further threads of the rank. The counter "activations
+    in flight" (`in_flight`) is there if the trace holds forwards and backwards of micro-batches.
     """
     events: list[dict[str, Any]] = []
     place: dict[int, tuple[int, int]] = {}                      # id of a span -> its process and thread
+    spans: dict[tuple[int, str], list[Span]] = defaultdict(list)
+    for span in trace.spans:
+        spans[span.rank, track(span.op)].append(span)
     for rank in range(trace.world_size):
-        threads = [(lane, row) for lane in (COMPUTE, COMM) for row in rows(trace.of(rank, lane))]
-        events += _names(rank, [lane if lane == COMPUTE else "communication" for lane, _ in threads])
+        threads = [(name if n == 0 else f"{name} ({n + 1})", row)
+                   for name in TRACKS for n, row in enumerate(rows(spans[rank, name]))]
+        events += _names(rank, [name for name, _ in threads])
         for tid, (_, row) in enumerate(threads):
             for span in row:
                 place[id(span)] = (rank, tid)
                 events.append(_slice(span, rank, tid, trace.start))
     events += _arrows(trace, place)
-    events += [{"ph": "C", "name": c.name, "pid": c.rank, "tid": 0, "ts": _micro(c.time - trace.start),
-                "args": {c.name: c.value}} for c in trace.counters]
+    events += _counters(trace)
     about = {"source": trace.source, "note": trace.note, "made by": "disttutor"}
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": about}
 
@@ -87,21 +94,23 @@ def _slice(span: Span, pid: int, tid: int, zero: float) -> dict[str, Any]:
 
 def _arrows(trace: Trace, place: dict[int, tuple[int, int]]) -> list[dict[str, Any]]:
     """From each send's slice to its receive's; ids unique in the file."""
-    waiting: dict[tuple, list[Span]] = defaultdict(list)
-    for span in trace.spans:
-        if span.kind == "send":
-            waiting[span.rank, span.op.peer, span.op.subject, span.step].append(span)
     out = []
-    for span in trace.spans:
-        sends = waiting.get((span.op.peer, span.rank, span.op.subject, span.step)) if span.kind == "recv" else None
-        if not sends:
-            continue
-        send = sends.pop(0)
-        pair = {"cat": "message", "name": "message", "id": len(out) // 2 + 1}
+    for number, (send, receive) in enumerate(pairs(trace), start=1):
+        pair = {"cat": "message", "name": "message", "id": number}
         begin = _micro(send.start - trace.start)
         # Inside the receive's slice, and never back in time, however short it is and however far clocks are apart.
-        land = max(begin, _micro(span.start - trace.start), _micro(span.end - trace.start) - _INSIDE)
-        for ph, end, moment in (("s", send, begin), ("f", span, land)):
+        land = max(begin, _micro(receive.start - trace.start), _micro(receive.end - trace.start) - _INSIDE)
+        for ph, end, moment in (("s", send, begin), ("f", receive, land)):
             pid, tid = place[id(end)]
             out.append({"ph": ph, "bp": "e", "pid": pid, "tid": tid, "ts": moment, **pair})
     return out
+
+
+def _counters(trace: Trace) -> list[dict[str, Any]]:
+    """The trace's own counters, and where it holds micro-batches the activations in flight."""
+    counters = list(trace.counters)
+    if any(s.op.microbatch is not None and s.kind == "backward" for s in trace.spans):
+        counters += [Counter(rank, ACTIVATIONS, time, count) for rank in range(trace.world_size)
+                     for time, count in in_flight(trace, rank)]
+    return [{"ph": "C", "name": c.name, "pid": c.rank, "tid": 0, "ts": _micro(c.time - trace.start),
+             "args": {c.name: c.value}} for c in counters]

@@ -98,3 +98,23 @@ def test_slices_of_one_thread_follow_or_nest(pairs):
             assert not open_ends or e["ts"] + e["dur"] <= open_ends[-1] + 1e-3
             open_ends.append(e["ts"] + e["dur"])
     json.dumps(events)
+
+
+def test_sends_and_receives_have_threads_of_their_own():
+    trace = Trace((span("forward", 0, 4), span("send", 0, 3, peer=1, microbatch=0), span("send", 1, 5, peer=1,
+                   microbatch=1), span("recv", 0, 9, peer=1)), 2)
+    names = {e["tid"]: e["args"]["name"] for e in chrome_trace(trace)["traceEvents"]
+             if e["name"] == "thread_name" and e["pid"] == 0}
+    assert names == {0: "compute", 1: "sends", 2: "sends (2)", 3: "receives"}
+
+
+def test_activations_in_flight_are_a_counter_of_each_rank():
+    spans = [span(kind, start, start + 1, microbatch=m) for start, (kind, m) in
+             enumerate([("forward", 0), ("forward", 1), ("backward", 0), ("backward", 1)])]
+
+    def counted(trace):
+        return [(e["pid"], e["ts"], e["args"]) for e in chrome_trace(trace)["traceEvents"] if e["ph"] == "C"]
+
+    assert counted(Trace(tuple(spans), 2)) == [
+        (0, t * 1e6, {"activations in flight": n}) for t, n in [(0, 0), (1, 1), (2, 2), (3, 1), (4, 0)]]
+    assert counted(Trace(tuple(spans[:2]), 1)) == []        # no backward: nothing to wait for

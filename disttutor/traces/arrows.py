@@ -1,0 +1,38 @@
+"""Which receive belongs to which send, and through which port of its rank an operation goes."""
+
+from collections import defaultdict, deque
+
+from disttutor.plans import COMPUTE, Op
+from disttutor.traces.trace import Span, Trace
+
+RECEIVES = ("recv", "recv_reduce")
+
+# What a rank can do at one time, each independent of the others: compute, take part in collectives, send, receive.
+TRACKS = ("compute", "communication", "sends", "receives")
+
+
+def track(op: Op) -> str:
+    """The track of `TRACKS` on which the operation is drawn; "communication" is that of collectives."""
+    if op.lane == COMPUTE:
+        return "compute"
+    return "sends" if op.kind == "send" else "receives" if op.kind in RECEIVES else "communication"
+
+
+def pairs(trace: Trace) -> list[tuple[Span, Span]]:
+    """Each send with its receive, in the order in which the receives began.
+
+    A send of rank a to peer b belongs to the receive on b from a with the same subject (stage, micro-batch, round, …)
+    in the same step; of several alike, the first sent to the first received. What has no partner in the trace is left
+    out.
+    """
+    waiting: dict[tuple, deque[Span]] = defaultdict(deque)
+    for span in trace.spans:
+        if span.kind == "send":
+            waiting[span.rank, span.op.peer, span.op.subject, span.step].append(span)
+    out = []
+    for span in trace.spans:
+        if span.kind in RECEIVES:
+            sends = waiting.get((span.op.peer, span.rank, span.op.subject, span.step))
+            if sends:
+                out.append((sends.popleft(), span))
+    return out
