@@ -1,6 +1,6 @@
 """A plan on a machine that is not here: the same operations in the same order, each as long as the model says."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from disttutor.plans import Machine, Op, Plan
 from disttutor.traces import Span, Trace, lay_out
@@ -9,17 +9,30 @@ from disttutor.traces import Span, Trace, lay_out
 def simulate(plan: Plan, machine: Machine) -> Trace:
     """Predict what running `plan` on `machine` would record: a trace whose source is "predicted".
 
-    Compute lasts its flops over the device's rate, a message α + bytes/β, a collective what its ring takes
+    Compute lasts its flops over the device's rate. A message takes α + bytes/β (Hockney 1994), and occupies so long the
+    sender's outgoing port and the receiver's incoming one, each of which carries one message at a time, both at once
+    (the model of Thakur, Rabenseifner and Gropp 2005, section 3). Between nodes those are the ports of the nodes, in
+    which their ranks take turns. A collective that is one operation lasts what its ring takes
     (`Machine.collective_seconds`). Raises PlanError if the plan cannot run.
     """
     plan.check()
+    flops, link, several = machine.device.flops, machine.link, machine.node is not None
+
+    def transfer(op: Op) -> float:
+        return (machine.path(op.rank, op.peer) if several else link).seconds(op.nbytes)
 
     def seconds(ops: Sequence[Op]) -> float:
         op = ops[0]
         if op.group:
             return machine.collective_seconds(op.kind, op.nbytes, len(op.group))
-        return {"send": machine.link.seconds(op.nbytes), "recv": 0.0}.get(op.kind, machine.device.seconds(op.flops))
+        if op.peer is None:
+            return op.flops / flops
+        return transfer(op) if op.kind == "send" else 0.0
 
-    times = lay_out(plan, seconds)
-    spans = tuple(Span(op, *times[op.key], cpu=times[op.key][1] - times[op.key][0]) for op in plan)
-    return Trace(spans, plan.world_size, "predicted", note=f"{machine.device.name} and {machine.link.name}")
+    def shared_port(op: Op) -> Hashable:
+        return machine.port(op.rank, op.peer)
+
+    times = lay_out(plan, seconds, transit=transfer, **({"port": shared_port} if several else {}))
+    spans = tuple(Span(op, start, end, end - start) for op in plan for start, end in [times[op.key]])
+    return Trace(spans, plan.world_size, "predicted", note=f"{machine.device.name} and {machine.link.name}"
+                 + (f", nodes of {machine.node} joined by {machine.between.name}" if several else ""))

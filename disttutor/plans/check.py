@@ -1,24 +1,29 @@
 """Proves, before anything starts, that a plan can run: every partner is there, nothing waits in a circle, no work is
-lost or done twice. What is wrong is said with rank and operation."""
+lost or done twice, and its goal is reached. What is wrong is said with rank and operation."""
 
 from collections import Counter, defaultdict
-from graphlib import CycleError, TopologicalSorter
 
-from disttutor.plans.op import Key, Op
+from disttutor.plans.op import RECEIVES, Op
 from disttutor.plans.plan import Plan, PlanError, Report, index, partners
+from disttutor.plans.walk import Stuck, walk
 
 
-def check(plan: Plan) -> Report:
+def check(plan: Plan, *, blocking_sends: bool = False) -> Report:
     """Check `plan` and count its bytes, messages and micro-batches in flight.
 
+    blocking_sends: prove it for sends that hold their rank up until the receive is reached, as large messages do where
+    nobody buffers them; a plan that passes so passes without, too.
+
     Raises PlanError naming each fault: an operation listed twice, a send without its receive (or the reverse, or of
-    another size), a collective that some of its group do not enter, do not enter in the same order or enter with
-    another size, a wait for an operation that nobody does, a backward without its forward or before it, a micro-batch
-    that a stage does not process, a cycle.
+    another size, or to itself), a collective that some of its group do not enter, do not enter in the same order or
+    enter with another size, a wait for an operation that nobody does, a backward without its forward or before it, a
+    forward without its backward, a micro-batch that a stage does not process, a cycle; and what the plan's goal misses.
     """
     faults = [*_doubles(plan), *_unmatched(plan), *_disordered_collectives(plan), *_lost_waits(plan),
               *_lost_microbatches(plan), *_backward_before_forward(plan)]
-    faults = faults or _cycles(plan)        # a missing partner would show up as a cycle too, but say less
+    faults = faults or _cycles(plan, blocking_sends)    # a missing partner would hold ranks up too, but say less
+    if not faults and plan.goal:
+        faults = plan.goal.faults(plan)
     if faults:
         raise PlanError(plan.name, faults)
     return Report(
@@ -28,54 +33,37 @@ def check(plan: Plan) -> Report:
     )
 
 
-def dependencies(plan: Plan) -> dict[Key, list[Key]]:
-    """For each operation, those that must have ended before it ends: its lane's last one, its `after`, and, through its
-    partners, theirs. Sends do not block; partners of a collective leave together, so they share one node: the key of
-    the first of them."""
-    node = representatives(plan)
-    waits: dict[Key, list[Key]] = defaultdict(list)
-    for ops in plan.ops:
-        last: dict[str, Op] = {}
-        for op in ops:
-            here = waits[node[op.key]]
-            if op.lane in last:
-                here.append(node[last[op.lane].key])
-            here.extend(node[key] for key in op.after if key in node)
-            last[op.lane] = op
-    for op in plan:
-        if op.kind == "recv":
-            waits[op.key].append((op.peer, "send", op.rank, op.subject))
-    return dict(waits)
-
-
-def representatives(plan: Plan) -> dict[Key, Key]:
-    """Each operation's key to the key that stands for it and its partners in a collective."""
-    first: dict[tuple, Key] = {}
-    return {op.key: first.setdefault(partners(op), op.key) if op.group else op.key for op in plan}
-
-
 def _doubles(plan: Plan) -> list[str]:
+    known = index(plan)
+    if len(known) == len(plan):
+        return []
     counts = Counter(op.key for op in plan)
-    return [f"rank {op.rank} does {op.label} {counts[op.key]} times" for op in index(plan).values()
-            if counts[op.key] > 1]
+    return [f"rank {op.rank} does {op.label} {counts[op.key]} times" for op in known.values() if counts[op.key] > 1]
 
 
 def _unmatched(plan: Plan) -> list[str]:
     faults = []
     sides: dict[tuple, list[Op]] = defaultdict(list)
-    for op in index(plan).values():
-        sides[partners(op)].append(op)
+    for op in plan:
+        if op.peer is not None or op.group:
+            sides[partners(op)].append(op)
     for (what, *_), ops in sides.items():
         one = ops[0]
-        if what == "message" and len(ops) == 1:
-            missing = "receive" if one.kind == "send" else "send"
-            faults.append(f"rank {one.rank}'s {one.label} has no {missing} on rank {one.peer}")
-        if what == "collective" and len(ops) < len(one.group):
+        if what == "message":
+            if one.rank == one.peer:
+                faults.append(f"rank {one.rank}'s {one.label} goes to itself")
+            elif len({op.rank for op in ops}) == 1:
+                missing = "receive" if one.kind == "send" else "send"
+                faults.append(f"rank {one.rank}'s {one.label} has no {missing} on rank {one.peer}")
+        elif len(ops) < len(one.group):
             absent = sorted(set(one.group) - {op.rank for op in ops})
             faults.append(f"{one.label} of ranks {list(one.group)} is not entered by {_ranks(absent)}")
-        if what != "alone" and len({op.nbytes for op in ops}) > 1:
+        if any(op.nbytes != one.nbytes for op in ops):
             sizes = ", ".join(f"rank {op.rank}: {op.nbytes}" for op in ops)
             faults.append(f"{one.label} has different sizes in bytes ({sizes})")
+        if what == "message" and any(op.chunks != one.chunks for op in ops):
+            carried = ", ".join(f"rank {op.rank}: {list(op.chunks)}" for op in ops)
+            faults.append(f"{one.label} carries different chunks ({carried})")
     return faults
 
 
@@ -97,60 +85,109 @@ def _disordered_collectives(plan: Plan) -> list[str]:
 
 
 def _lost_waits(plan: Plan) -> list[str]:
-    known = index(plan)
+    named = {key for op in plan for key in op.after}
+    lost = named - index(plan).keys() if named else ()
     return [f"rank {op.rank}'s {op.label} waits for {' '.join(map(str, key))}, which nobody does"
-            for op in plan for key in op.after if key not in known]
+            for op in plan for key in op.after if key in lost] if lost else []
 
 
 def _lost_microbatches(plan: Plan) -> list[str]:
     """Every stage processes the same micro-batches (stage None: a rank that holds the whole model)."""
-    faults = []
     done: dict[tuple, set[int]] = defaultdict(set)
+    kinds = set()
     for op in plan:
-        if op.kind in ("forward", "backward") and op.microbatch is not None:
+        if op.microbatch is not None and op.kind in ("forward", "backward", "backward_weight"):
             where = ("rank", op.rank) if op.stage is None else ("stage", op.stage)
             done[(*where, op.kind)].add(op.microbatch)
+            kinds.add(op.kind)
+    if plan.mesh.pipeline == 1:         # ranks that hold the whole model may differ in their number of micro-batches
+        return [f"rank {number} has no backward of micro-batch {lost}" for (word, number, kind), seen in done.items()
+                if word == "rank" and kind == "forward" and "backward" in kinds
+                for lost in sorted(seen - done.get((word, number, "backward"), set()))]
     everything = set().union(*done.values()) if done else set()
-    for (word, number, kind), seen in done.items():
-        if plan.mesh.pipeline > 1 and everything - seen:
-            faults.append(f"{word} {number} has no {kind} of micro-batch {min(everything - seen)}")
-    return faults
+    places = dict.fromkeys((word, number) for word, number, _ in done)
+    return [f"{word} {number} has no {kind} of micro-batch {min(lost)}"
+            for word, number in places for kind in sorted(kinds)
+            if (lost := everything - done.get((word, number, kind), set()))]
 
 
 def _backward_before_forward(plan: Plan) -> list[str]:
     faults = []
     for rank, ops in enumerate(plan.ops):
-        forwards = set()
+        forwards, backwards = set(), set()
         for op in ops:
             about = (op.stage, op.microbatch)
             if op.kind == "forward":
                 forwards.add(about)
-            if op.kind == "backward" and about not in forwards:
-                faults.append(f"rank {rank} does {op.label} before its forward")
+            elif op.kind == "backward":
+                backwards.add(about)
+                if about not in forwards:
+                    faults.append(f"rank {rank} does {op.label} before its forward")
+            elif op.kind == "backward_weight" and about not in backwards:
+                faults.append(f"rank {rank} does {op.label} before the backward of its input")
     return faults
 
 
-def _cycles(plan: Plan) -> list[str]:
+def _cycles(plan: Plan, blocking_sends: bool) -> list[str]:
+    """Where ranks would stand for ever: each one's operation, what it waits for, and what that comes after."""
     try:
-        TopologicalSorter(dependencies(plan)).prepare()
-    except CycleError as error:
-        known = index(plan)
-        ring = [known[key] for key in error.args[1]]
-        return ["a cycle: " + ", which waits for ".join(f"rank {op.rank}'s {op.label}" for op in reversed(ring))]
+        for _ in walk(plan, blocking_sends=blocking_sends):
+            pass
+    except Stuck as stuck:
+        ring = _ring(plan, stuck.at)
+        words = [f"rank {here.rank}'s {here.label} waits for rank {other.rank}'s {other.label}"
+                 + ("" if stuck.at.get(other.rank) is other else
+                    f", which comes after rank {other.rank}'s {stuck.at[other.rank].label}")
+                 for here, other in ring]
+        return ["a cycle: " + "; ".join(words)]
     return []
 
 
+def _ring(plan: Plan, at: dict[int, Op]) -> list[tuple[Op, Op]]:
+    """Pairs (operation at which a rank stands, operation that it waits for), round the cycle."""
+    rank, seen, pairs = min(at), {}, []
+    while rank not in seen:
+        seen[rank] = len(pairs)
+        pairs.append((at[rank], _awaited(plan, at, at[rank])))
+        rank = pairs[-1][1].rank
+    ring = pairs[seen[rank]:]
+    first = min(range(len(ring)), key=lambda i: ring[i][0].rank)
+    return ring[first:] + ring[:first]
+
+
+def _awaited(plan: Plan, at: dict[int, Op], op: Op) -> Op:
+    """An operation that has not come and that `op` waits for."""
+    known = index(plan)
+    for key in op.after:
+        other = known[key]
+        if other.rank not in at or not _is_ahead(plan, at, other):
+            if other.group:             # entered here, but not by all: whoever is missing holds it up
+                for member in other.group:
+                    late = known[(member, other.kind, None, other.subject)]
+                    if _is_ahead(plan, at, late):
+                        return late
+            continue
+        return other
+    kinds = ("send",) if op.kind in RECEIVES else RECEIVES
+    return next(known[key] for kind in kinds if (key := (op.peer, kind, op.rank, op.subject)) in known)
+
+
+def _is_ahead(plan: Plan, at: dict[int, Op], op: Op) -> bool:
+    """Whether its rank has not come past this operation."""
+    ops = plan.ops[op.rank]
+    return op.rank in at and ops.index(op) >= ops.index(at[op.rank])
+
+
 def _peak_in_flight(ops: tuple[Op, ...]) -> int:
-    peak = live = 0
-    open_forwards: set[tuple] = set()
+    last = "backward_weight" if any(op.kind == "backward_weight" for op in ops) else "backward"
+    peak = 0
+    held: set[tuple] = set()
     for op in ops:
-        about = (op.stage, op.microbatch)
         if op.kind == "forward":
-            open_forwards.add(about)
-        elif op.kind == "backward" and (op.bucket is None or op.bucket == 0):
-            open_forwards.discard(about)
-        live = len(open_forwards)
-        peak = max(peak, live)
+            held.add((op.stage, op.microbatch))
+            peak = max(peak, len(held))
+        elif op.kind == last and op.bucket in (None, 0):
+            held.discard((op.stage, op.microbatch))
     return peak
 
 

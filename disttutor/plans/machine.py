@@ -56,10 +56,17 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Equal devices, joined by equal links. Raises TypeError for anything else in their places."""
+    """Equal devices, joined by equal links; if `node` is given, in nodes of so many, with slower links between nodes.
+
+    node: ranks of a node, counted from rank 0 on. between: the link that joins a node with all others, in which its
+    ranks take turns. Raises TypeError for anything else in their places, ValueError for a node without such a link, the
+    link without nodes, and a node of less than one rank.
+    """
 
     device: Device = field(default_factory=Device)
     link: Link = field(default_factory=Link)
+    node: int | None = None
+    between: Link | None = None
 
     def __post_init__(self) -> None:
         for name, kind, example in (("device", Device, "Device(flops=1e12)"),
@@ -67,17 +74,39 @@ class Machine:
             if not isinstance(value := getattr(self, name), kind):
                 raise TypeError(f"the {name} of a machine is {value!r}, of type {type(value).__name__}; "
                                 f"give a {kind.__name__}, such as {example}")
+        if (self.node is None) != (self.between is None):
+            raise ValueError(f"node={self.node!r} and between={self.between!r}: a machine of several nodes needs both, "
+                             "the ranks of a node and the link between nodes; one of a single node needs neither")
+        if self.node is not None and (type(self.node) is not int or self.node < 1):
+            raise ValueError(f"node={self.node!r}: it must be a whole number of ranks from 1 up")
+        if self.between is not None and not isinstance(self.between, Link):
+            raise TypeError(f"the link between nodes is {self.between!r}, of type {type(self.between).__name__}; "
+                            "give a Link, such as Link(latency=1e-5, bandwidth=1e10)")
+
+    def path(self, one: int, other: int) -> Link:
+        """The link by which a message goes from one rank to the other."""
+        return self.link if self.node is None or one // self.node == other // self.node else self.between
+
+    def port(self, rank: int, peer: int) -> tuple[str, int]:
+        """What a message between `rank` and `peer` occupies at the side of `rank`: its own port, or its node's."""
+        if self.node is None or rank // self.node == peer // self.node:
+            return "rank", rank
+        return "node", rank // self.node
 
     def collective_seconds(self, kind: str, nbytes: float, ranks: int) -> float:
         """Time of a collective over a ring of `ranks`, in seconds; `nbytes` is the whole array (as nccl-tests count).
 
         All-reduce is 2(n-1) steps of nbytes/n each (Patarasuk and Yuan 2009); all-gather and reduce-scatter are n-1
         such steps; broadcast and reduce send the array down the ring in n pieces, 2(n-1) steps of which each link
-        carries n. Raises ValueError for a kind that has no ring.
+        carries n. Over several nodes each step is as slow as its slowest hop. Raises ValueError for a kind that has no
+        ring.
         """
         steps = {"all_reduce": 2 * (ranks - 1), "all_gather": ranks - 1, "reduce_scatter": ranks - 1,
                  "all_to_all": ranks - 1, "broadcast": 2 * (ranks - 1), "reduce": 2 * (ranks - 1),
                  "barrier": 2 * (ranks - 1)}
         if kind not in steps:
             raise ValueError(f"no ring is known for {kind!r}; kinds that work: {', '.join(steps)}")
-        return steps[kind] * self.link.seconds(nbytes / ranks) if ranks > 1 else 0.0
+        if ranks == 1:
+            return 0.0
+        hops = [self.link] if self.between is None or ranks <= self.node else [self.link, self.between]
+        return steps[kind] * max(link.seconds(nbytes / ranks) for link in hops)

@@ -10,15 +10,19 @@ from operator import index
 
 COMPUTE, COMM = "compute", "comm"
 
-# What each kind of operation is, and on which of a rank's two lanes it runs.
+# What each kind of operation is, and on which of a rank's two lanes it is drawn. `recv` puts what arrives in the place
+# of what was there, `recv_reduce` combines the two. In a plan with `backward_weight`, `backward` is the gradient of a
+# stage's input alone.
 COMPUTE_KINDS = ("forward", "backward", "backward_weight", "update", "compute")
-POINT_TO_POINT = ("send", "recv")
+RECEIVES = ("recv", "recv_reduce")
+POINT_TO_POINT = ("send", *RECEIVES)
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "gather", "scatter",
                "barrier")
 LANE_OF = {**dict.fromkeys(COMPUTE_KINDS, COMPUTE), **dict.fromkeys(POINT_TO_POINT + COLLECTIVES, COMM)}
 
-# What an operation can be about; a name and a number each.
-SUBJECTS = ("stage", "microbatch", "bucket", "chunk", "layer")
+# What an operation can be about; a name and a number each. Boundary b lies between the stages b and b+1 of a pipeline;
+# a round is a step of a collective's algorithm.
+SUBJECTS = ("stage", "boundary", "microbatch", "bucket", "chunk", "layer", "round")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +31,9 @@ class Op:
 
     kind: one of `LANE_OF`. rank: who does it. nbytes: size of the tensor sent or reduced (the whole array, before any
     algorithm cuts it up). flops: work of a compute operation, in floating-point operations. group: the ranks of a
-    collective. peer: the other end of a send or receive. stage, microbatch, bucket, chunk, layer: what it is about.
-    after: keys of operations that must have ended first, beside the order of the rank's own lane (see `Plan`).
+    collective. peer: the other end of a send or receive. stage, boundary, microbatch, bucket, chunk, layer, round: what
+    it is about. chunks: which chunks of an array a message carries, in the order in which they lie in it. after: keys
+    of operations that must have ended first, beside what the order of the rank's list says already (see `Plan`).
 
     Raises TypeError for a rank or peer that is no whole number and for sizes that are no numbers; ValueError for an
     unknown kind, a negative rank or peer, a negative or undefined size, a collective without a group or whose group
@@ -42,10 +47,13 @@ class Op:
     group: tuple[int, ...] = ()
     peer: int | None = None
     stage: int | None = None
+    boundary: int | None = None
     microbatch: int | None = None
     bucket: int | None = None
     chunk: int | None = None
     layer: int | None = None
+    round: int | None = None
+    chunks: tuple[int, ...] = ()
     after: tuple["Key", ...] = ()
     # Worked out once, since a simulation asks for them at every turn. subject: what it is about, as (name, number)
     # pairs. key: what tells this operation from all others of a plan: its rank, kind, peer and subject.
@@ -103,7 +111,7 @@ class Op:
         words = [self.kind, *(f"{name} {number}" for name, number in self.subject)]
         if self.kind == "send":
             words.append(f"to rank {self.peer}")
-        if self.kind == "recv":
+        if self.kind in RECEIVES:
             words.append(f"from rank {self.peer}")
         return " ".join(words)
 

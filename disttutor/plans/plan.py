@@ -2,18 +2,29 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from disttutor.plans.mesh import Mesh
-from disttutor.plans.op import Key, Op
+from disttutor.plans.op import RECEIVES, Key, Op
+
+
+class Goal(Protocol):
+    """What a plan is to achieve."""
+
+    def faults(self, plan: "Plan") -> list[str]:
+        """A sentence for each part of it that `plan` misses. The plan is known to run to its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Every rank's operations, `ops[rank]`, in the order in which the rank issues them.
+    """Every rank's operations, `ops[rank]`, in the order in which the rank works through them, as one thread.
 
-    Operations on one lane of a rank run one after the other in that order. Those on its other lane run beside them,
-    held back only by what their `after` names. An operation waits for its partners too: a receive for its send, a
-    collective for the whole group.
+    Compute operations and receives hold the rank up until they are over; a receive waits for its send. A send only
+    leaves: it goes out beside what follows, one message after the other. A collective is entered and goes on beside
+    what follows, once the whole group is in it; who needs its result names it in `after`. An operation whose `after`
+    is not over yet holds the rank up too.
+
+    goal: what it is to achieve (that a sum holds every rank's part once, say), which `check` holds it against.
 
     Raises ValueError if there is not one list for each rank of the mesh, or an operation stands in another's list.
     """
@@ -21,6 +32,7 @@ class Plan:
     name: str
     ops: tuple[tuple[Op, ...], ...]
     mesh: Mesh
+    goal: Goal | None = None
 
     def __post_init__(self) -> None:
         if len(self.ops) != self.mesh.world_size:
@@ -44,11 +56,14 @@ class Plan:
     def __len__(self) -> int:
         return sum(map(len, self.ops))
 
-    def check(self) -> "Report":
-        """Prove that the plan can run to its end; see `disttutor.plans.check`. Raises PlanError if it cannot."""
+    def check(self, *, blocking_sends: bool = False) -> "Report":
+        """Prove that the plan runs to its end and reaches its goal; see `disttutor.plans.check`.
+
+        Raises PlanError if it does not.
+        """
         from disttutor.plans.check import check
 
-        return check(self)
+        return check(self, blocking_sends=blocking_sends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +71,8 @@ class Report:
     """What `Plan.check` has counted, one entry a rank.
 
     nbytes: bytes put into sends and collectives (a collective counts its whole array once). messages: sends and
-    collectives. peak_in_flight: most micro-batches whose forward is done and whose backward is not, at one time.
+    collectives. peak_in_flight: most micro-batches whose activations the rank holds at one time, which is from the
+    forward to the end of the backward (where that is split: of its weight part), counted for each stage it holds.
     """
 
     nbytes: tuple[int, ...]
@@ -78,7 +94,7 @@ def partners(op: Op) -> tuple:
         return ("collective", op.kind, op.group, op.subject)
     if op.kind == "send":
         return ("message", op.rank, op.peer, op.subject)
-    if op.kind == "recv":
+    if op.kind in RECEIVES:
         return ("message", op.peer, op.rank, op.subject)
     return ("alone", op.key)
 

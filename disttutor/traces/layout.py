@@ -3,39 +3,73 @@
 The one place where a plan's order is turned into time: replay gives it measured durations, the simulator a model's.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from graphlib import TopologicalSorter
+from collections.abc import Callable, Hashable, Sequence
 
-from disttutor.plans import Key, Op, Plan, dependencies, representatives
+from disttutor.plans import RECEIVES, Key, Op, Plan, walk
 
-Lane = tuple[int, str]
+Lane = tuple[Hashable, str]
 
 
-def lay_out(plan: Plan, seconds: Callable[[Sequence[Op]], float],
-            free: dict[Lane, float] | None = None) -> dict[Key, tuple[float, float]]:
+def nothing(op: Op) -> float:
+    """A transfer that takes no time."""
+    return 0.0
+
+
+def own_port(op: Op) -> Hashable:
+    """Each rank has a port of its own."""
+    return op.rank
+
+
+def lay_out(plan: Plan, seconds: Callable[[Sequence[Op]], float], *, transit: Callable[[Op], float] = nothing,
+            port: Callable[[Op], Hashable] = own_port, free: dict[Lane, float] | None = None
+            ) -> dict[Key, tuple[float, float]]:
     """Start and end of each operation, by key.
 
-    An operation starts when its lane is free and what it waits for has ended. A collective lasts `seconds(members)`
-    from when its last rank has entered it, and ends on all together. A receive ends when its send has, plus
-    `seconds([recv])`. Every other operation lasts `seconds([op])`. `free`: when each (rank, lane) becomes free; it is
-    brought up to date, so that the next step's plan can be laid out after this one.
+    A compute operation lasts `seconds([op])` from when its rank reaches it. A send lasts that long too, from when its
+    rank's port is free to send; the rank goes on meanwhile. A message is there when its send has ended and the
+    receiver's port, which takes in one at a time, has been busy with it for `transit(recv)`; a receive ends then, plus
+    `seconds([recv])`. A collective lasts `seconds(members)` from when its last rank has entered it and the one before
+    is over on each, and ends on all together.
+
+    port: what a send or receive occupies, where ranks share one. free: when each (rank or port, lane) becomes free;
+    it is brought up to date, so that the next step's plan can be laid out after this one.
     """
     free = {} if free is None else free
-    members: dict[Key, list[Op]] = defaultdict(list)
-    node = representatives(plan)
-    for op in plan:
-        members[node[op.key]].append(op)
+    thread = [free.get((rank, "compute"), 0.0) for rank in range(plan.world_size)]
+    sent: dict[tuple, float] = {}                       # messages under way -> when their send ends
     times: dict[Key, tuple[float, float]] = {}
-    for key in TopologicalSorter(dependencies(plan)).static_order():
-        ops = members[key]
-        starts = [max([free.get((op.rank, op.lane), 0.0), *(times[k][1] for k in op.after if k in node)])
-                  for op in ops]
-        begin = max(starts)
-        if ops[0].kind == "recv":
-            begin = max(begin, times[(ops[0].peer, "send", ops[0].rank, ops[0].subject)][1])
-        end = begin + seconds(ops)
-        for op, start in zip(ops, starts, strict=True):
-            times[op.key] = (start, end)
-            free[op.rank, op.lane] = end
+    for op, over in walk(plan, clock=thread):
+        rank, kind = op.rank, op.kind
+        start = thread[rank]
+        for key in op.after:
+            start = max(start, times[key][1])
+        if op.group:
+            thread[rank] = start
+            times[op.key] = (start, start)              # entered; the rest is known when all are in it
+            if over:
+                _meet(over, seconds(over), times, free)
+            continue
+        if kind == "send":
+            thread[rank] = start
+            lane = (port(op), "send")
+            start = max(start, free.get(lane, 0.0))
+            end = free[lane] = sent[rank, op.peer, op.subject] = start + seconds(over)
+        elif kind in RECEIVES:
+            lane = (port(op), "recv")
+            there = free[lane] = max(sent[op.peer, rank, op.subject], free.get(lane, 0.0) + transit(op))
+            end = thread[rank] = max(start, there) + seconds(over)
+        else:
+            end = thread[rank] = start + seconds(over)
+        times[op.key] = (start, end)
+    free.update({(rank, "compute"): at for rank, at in enumerate(thread)})
     return times
+
+
+def _meet(members: Sequence[Op], seconds: float, times: dict[Key, tuple[float, float]],
+          free: dict[Lane, float]) -> None:
+    """A collective begins when its last rank is in it and done with the one before; all end together."""
+    starts = [max(times[op.key][0], free.get((op.rank, "collective"), 0.0)) for op in members]
+    end = max(starts) + seconds
+    for op, start in zip(members, starts, strict=True):
+        times[op.key] = (start, end)
+        free[op.rank, "collective"] = end

@@ -27,7 +27,7 @@ def op(kind, rank, seconds=0.0, **what):
 
 def times(*ops, free=None):
     plan = Plan("by hand", tuple(map(tuple, ops)), Mesh(data=len(ops)))
-    found = lay_out(plan, lambda members: max(o.flops for o in members), free)
+    found = lay_out(plan, lambda members: max(o.flops for o in members), free=free)
     return [[found[o.key] for o in rank] for rank in ops]
 
 
@@ -37,10 +37,9 @@ def test_one_lane_runs_one_after_the_other():
 
 def test_two_lanes_run_beside_one_another_unless_told_to_wait():
     reduce = op("all_reduce", 0, 4, group=(0,))
-    assert times([op("forward", 0, 2), reduce, op("update", 0, 1)]) == [[(0, 2), (0, 4), (2, 3)]]
-    forward = op("forward", 0, 2)
-    reduce = op("all_reduce", 0, 4, group=(0,), after=(forward.key,))
-    assert times([forward, reduce, op("update", 0, 1, after=(reduce.key,))]) == [[(0, 2), (2, 6), (6, 7)]]
+    assert times([reduce, op("forward", 0, 2), op("update", 0, 1)]) == [[(0, 4), (0, 2), (2, 3)]]
+    assert times([op("forward", 0, 2), reduce, op("update", 0, 1)]) == [[(0, 2), (2, 6), (2, 3)]]
+    assert times([op("forward", 0, 2), reduce, op("update", 0, 1, after=(reduce.key,))]) == [[(0, 2), (2, 6), (6, 7)]]
 
 
 def test_a_collective_waits_for_its_last_rank_and_ends_together():
