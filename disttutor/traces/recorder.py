@@ -55,8 +55,14 @@ class Recorder:
         self.messages: list[tuple[str, int, int, int, int]] = []      # end ("send" or "recv"), peer, nbytes, tag, time
         self.counters: list[tuple[str, int, float]] = []
         self._pacer = Pacer(slow_motion) if slow_motion else None
+        self._departed, self._crossed = (0, 0), 0
         self._waited: list[int] = []                       # what the next operation has waited for
         self._last: int | None = None
+
+    @property
+    def paced(self) -> bool:
+        """Whether the rank runs in slow motion."""
+        return self._pacer is not None
 
     def next_step(self, step: int) -> None:
         """What follows belongs to training step `step`; to the next free number if that one was recorded already (two
@@ -77,9 +83,12 @@ class Recorder:
         if self._pacer:
             if group:
                 start, end = self._pacer.collective(kind, start, nbytes, group, process_group)
+            elif kind == "send":
+                start, end = self._departed
+            elif peer is not None:
+                start, end = self._pacer.arrive(self.rank, peer, nbytes, start, self._crossed)
             else:
-                self._pacer.compute(start, flops)
-                end = perf_counter_ns()
+                start, end = self._pacer.compute(start, flops)
         waited: Sequence[int] = ()
         if self._waited:
             self._waited, waited = [], self._waited
@@ -108,6 +117,18 @@ class Recorder:
             start, end = self._pacer.collective(event.kind, start, event.nbytes, event.group, flight.process_group)
         self.events[flight.place] = event._replace(start=start, end=end)
         self._waited.append(flight.place)
+
+    def departure(self, peer: int, nbytes: int) -> int | None:
+        """In slow motion: when the message to `peer` that is about to leave will have crossed the link, in nanoseconds,
+        which the receiver must be told (`arrival`); else None. Its `end` comes next."""
+        if not self._pacer:
+            return None
+        self._departed = self._pacer.depart(self.rank, peer, nbytes)
+        return self._departed[1]
+
+    def arrival(self, crossed: int) -> None:
+        """In slow motion: when the message that has come will have crossed the link. The receive's `end` comes next."""
+        self._crossed = crossed
 
     def message(self, end: str, peer: int, nbytes: int, tag: int = 0) -> None:
         """One end ("send" or "recv") of a point-to-point message, now."""
@@ -141,7 +162,7 @@ class Flight:
 class NullRecorder:
     """Writes nothing down: what `recorder()` gives while nobody records."""
 
-    recording = False
+    recording = paced = False
     step = 0
     microbatch = 0
     _NOW = (0, 0)
@@ -158,6 +179,11 @@ class NullRecorder:
 
     def wait(self, work: Any) -> None:
         work.wait()
+
+    def departure(self, peer: int, nbytes: int) -> int | None:
+        return None
+
+    def arrival(self, crossed: int) -> None: ...
 
     def message(self, end: str, peer: int, nbytes: int, tag: int = 0) -> None: ...
 
@@ -216,10 +242,13 @@ def merge(logs: list[dict[str, Any]], *, source: str = "measured", note: str = "
 
 
 def _op(rank: int, event: Event, events: list[Event | None]) -> Op:
-    """What it waited for on its own lane goes without saying, as does the step before."""
+    """What it waited for on its own lane goes without saying, as do messages and the step before."""
     op = _bare_op(rank, event)
+    if op.peer is not None:
+        return op
     waited = (_bare_op(rank, e) for e in map(events.__getitem__, event.after) if e and e.step == event.step)
-    return replace(op, after=tuple(dict.fromkeys(other.key for other in waited if other.lane != op.lane)))
+    return replace(op, after=tuple(dict.fromkeys(other.key for other in waited
+                                                 if other.lane != op.lane and other.peer is None)))
 
 
 def _bare_op(rank: int, event: Event) -> Op:
