@@ -1,70 +1,76 @@
-"""Which boxes a lane of the timeline holds: where they lie, what stands in them, what a reader is told on hovering."""
+"""Which boxes a track of the timeline holds: where they lie, what stands in them, what a reader is told on hovering."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from disttutor.figures.style import LOOKS, quantity
+from disttutor.figures.content import Content
+from disttutor.figures.style import LOOKS, SEVERAL, Look, mix, quantity
 from disttutor.plans import COMM, Op
-from disttutor.traces import Span, Trace
+from disttutor.traces import Span
 
-# Boxes narrower than this (pixels) cannot be told apart: neighbours of one kind are drawn as one.
-_THIN = 0.7
+THIN = 0.7                  # boxes narrower than this (pixels) cannot be told apart
+_SEVERAL = "several"
 
 
 @dataclass(slots=True)
 class Box:
-    """`x` and `width` in pixels from the lane's beginning; `words`: what could stand in it, longest first."""
+    """`x` and `width` in pixels from the track's beginning; `words`: what could stand in it, longest first.
 
-    kind: str
+    fill: the name of its look, see `look_of`. operations: how many are drawn as this one.
+    """
+
+    fill: str
     row: int
     x: float
     width: float
     words: tuple[str, ...] = ()
     title: str = ""
+    operations: int = 1
 
 
-def rows_of(spans: Iterable[Span]) -> list[list[Span]]:
-    """The spans in as few rows as it takes for none of a row to overlap; earlier and longer ones further up."""
-    rows: list[list[Span]] = []
-    for span in sorted(spans, key=lambda s: (s.start, -s.end)):
-        # A nanosecond of overlap is rounding, not two things at once.
-        row = next((r for r in rows if r[-1].end <= span.start + 1e-9), None)
-        if row is None:
-            rows.append([span])
-        else:
-            row.append(span)
-    return rows
+def boxes_of(content: Content, rank: int, track: str, pixels_per_second: float, *, thin: float = THIN,
+             hoverable: bool = True) -> list[Box]:
+    """The boxes of one track of one rank, in order of time within each row.
 
-
-def rows_needed(spans: Iterable[Span]) -> int:
-    """How many of the spans overlap at the busiest moment."""
-    return len(rows_of(spans))
-
-
-def boxes_of(trace: Trace, rank: int, lane: str, pixels_per_second: float, hoverable: bool) -> list[Box]:
-    """The boxes of one lane of one rank, in order of time within each row."""
+    What is narrower than `thin` pixels is drawn as one with its neighbours, of whatever kind they are.
+    """
     boxes: list[Box] = []
-    zero = trace.start
-    many = many_microbatches(trace)
-    for number, row in enumerate(rows_of(trace.of(rank, lane))):
+    for number, row in enumerate(content.rows.get((rank, track), ())):
         last: Box | None = None
         for span in row:
-            x = (span.start - zero) * pixels_per_second
+            x = (span.start - content.start) * pixels_per_second
             width = span.duration * pixels_per_second
-            if last and last.kind == span.kind and width < _THIN and last.x + last.width + _THIN > x:
+            fill = fill_of(span.kind, content.place(span))
+            if last and width < thin and last.x + last.width + thin > x and (
+                    last.fill in (fill, _SEVERAL) or last.width < thin):
+                if last.fill != fill:
+                    last.fill, last.words = _SEVERAL, ()
                 if last.width < 2:
-                    last.title = hoverable * f"several times {span.kind}"
+                    last.title = hoverable * (f"several times {span.kind}" if last.fill == fill else
+                                              "several operations")
                 last.width = max(last.width, x + width - last.x)
+                last.operations += 1
                 continue
-            words = labels(span.op, many) if width > 6 else ()      # nothing fits in less
-            last = Box(span.kind, number, x, max(width, _THIN), words, tooltip(span) if hoverable else "")
+            words = labels(span.op, content.many_microbatches) if width > 6 else ()     # nothing fits in less
+            last = Box(fill, number, x, max(width, THIN), words, tooltip(span) if hoverable else "")
             boxes.append(last)
     return boxes
 
 
-def many_microbatches(trace: Trace) -> bool:
-    """Whether the number of an operation's micro-batch says anything."""
-    return len({s.op.microbatch for s in trace.spans if s.op.microbatch is not None}) > 1
+def fill_of(kind: str, place: int) -> str:
+    """The name under which the look of a kind is defined, for the how-manieth of its rank's stages."""
+    return f"{kind}-{place}" if place else kind
+
+
+def look_of(fill: str, stages: int) -> Look:
+    """How boxes of that fill look, where a rank has up to `stages` stages: the later the stage, the lighter."""
+    if fill == _SEVERAL:
+        return SEVERAL
+    kind, _, place = fill.partition("-")
+    look = LOOKS[kind]
+    if not place:
+        return look
+    return Look(look.word, look.letters, mix(look.colour, "#ffffff", 0.35 + 0.35 * int(place) / (stages - 1)),
+                look.pattern)
 
 
 def labels(op: Op, many_microbatches: bool) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class Look:
 LOOKS = {
     "forward": Look("forward", "F", "#56b4e9"),
     "backward": Look("backward", "B", "#d55e00", "rising"),
-    "backward_weight": Look("backward, weights", "W", "#f0e442", "dots"),
+    "backward_weight": Look("backward, weights", "W", "#7a3300", "dots"),
     "update": Look("update", "U", "#3b3b3b"),
     "compute": Look("computing", "C", "#c4c4c4"),
     "all_reduce": Look("all-reduce", "AR", "#009e73"),
@@ -47,8 +47,11 @@ LOOKS = {
     "scatter": Look("scatter", "S", "#cc79a7", "rising"),
     "send": Look("send", "S", "#1f4e79"),
     "recv": Look("receive", "R", "#ffffff", "dots"),
+    "recv_reduce": Look("receive and add", "R+", "#d9ef8b", "dots"),
     "barrier": Look("barrier", "|", "#7f7f7f", "upright"),
 }
+SEVERAL = Look("several kinds, too narrow to tell apart", "", "#8796a5")
+HELD, HELD_LINE = "#e4dcf0", "#6a4c93"                      # activations in flight
 
 
 def luminance(colour: str) -> float:

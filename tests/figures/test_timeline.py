@@ -106,7 +106,7 @@ def test_exchanges_in_flight_together_get_rows_of_their_own():
 
 def test_a_rank_alone_has_no_communication_lane():
     assert texts(timeline(predicted(ranks=2))).count("communication") == 3       # two lanes and the column's head
-    assert texts(timeline(predicted(ranks=1))).count("communication") == 1
+    assert texts(timeline(predicted(ranks=1))).count("communication") == 0
 
 
 def test_numbers_of_microbatches_and_buckets_stand_in_the_boxes():
