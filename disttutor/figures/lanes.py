@@ -41,12 +41,11 @@ def boxes_of(content: Content, rank: int, track: str, pixels_per_second: float, 
             width = span.duration * pixels_per_second
             fill = fill_of(span.kind, content.place(span))
             if last and width < thin and last.x + last.width + thin > x and (
-                    last.fill in (fill, _SEVERAL) or last.width < thin):
+                    last.operations > 1 and last.fill in (fill, _SEVERAL) or last.width < thin):
                 if last.fill != fill:
-                    last.fill, last.words = _SEVERAL, ()
-                if last.width < 2:
-                    last.title = hoverable * (f"several times {span.kind}" if last.fill == fill else
-                                              "several operations")
+                    last.fill = _SEVERAL
+                last.words = ()
+                last.title = hoverable * (f"several times {span.kind}" if last.fill == fill else "several operations")
                 last.width = max(last.width, x + width - last.x)
                 last.operations += 1
                 continue
@@ -69,7 +68,7 @@ def look_of(fill: str, stages: int) -> Look:
     look = LOOKS[kind]
     if not place:
         return look
-    return Look(look.word, look.letters, mix(look.colour, "#ffffff", 0.35 + 0.35 * int(place) / (stages - 1)),
+    return Look(look.word, look.letters, mix(look.colour, "#ffffff", 0.15 + 0.6 * int(place) / (stages - 1)),
                 look.pattern)
 
 

@@ -10,7 +10,7 @@ from disttutor.figures.svg import number
 from disttutor.traces import Span
 from disttutor.traces.arrows import pairs
 
-APART = 7.0                 # pixels between the lines of one pair of ranks; closer ones cannot be followed
+APART = 16.0                # pixels between the lines of one pair of ranks; closer ones cannot be followed
 MOST = 1500                 # lines in one picture
 HEAD = 4.5                  # length of an arrow head
 

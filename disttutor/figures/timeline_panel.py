@@ -19,6 +19,7 @@ COMPUTE_HEIGHT, COMM_HEIGHT = 24, 11        # of the compute track; of one of th
 HELD_HEIGHT = 18                            # of the curve of activations
 RANK_GAP = 10
 SIZE, SMALL = 11, 9.5                       # of text
+OUTLINED = 3                                # narrower boxes would be little but their outline
 LEFT = 122                                  # where the time axis begins
 
 
@@ -153,16 +154,19 @@ class Panel:
         """Boxes of one fill in one group, so that it is written once; those without a tooltip in one path."""
         hoverable: dict[str, list[str]] = defaultdict(list)
         plain: dict[str, list[str]] = defaultdict(list)
+        narrow: dict[str, list[str]] = defaultdict(list)
         for box, y, height in self._places(tops):
             if box.title:
                 hoverable[box.fill].append(rect(LEFT + box.x, y + 0.5, box.width, height - 1, title=box.title))
             else:
                 x, wide = number(LEFT + box.x), number(box.width)
-                plain[box.fill].append(f"M{x} {number(y + 0.5)}h{wide}v{number(height - 1)}h-{wide}z")
-        for fill in dict.fromkeys([*hoverable, *plain]):
-            path = f'<path d="{"".join(plain[fill])}"/>' if plain[fill] else ""
+                (plain if box.width >= OUTLINED else narrow)[box.fill].append(
+                    f"M{x} {number(y + 0.5)}h{wide}v{number(height - 1)}h-{wide}z")
+        for fill in dict.fromkeys([*hoverable, *plain, *narrow]):
+            paths = (f'<path d="{"".join(narrow[fill])}" stroke="none"/>' if narrow[fill] else "",
+                     f'<path d="{"".join(plain[fill])}"/>' if plain[fill] else "")
             yield (f'<g fill="url(#{fill})" stroke="{self._outline(fill)}" stroke-width="0.6">'
-                   f'{"".join(hoverable[fill])}{path}</g>')
+                   f'{"".join(hoverable[fill])}{"".join(paths)}</g>')
 
     def _outline(self, fill: str) -> str:
         return mix(look_of(fill, self.content.stages_a_rank).colour, INK, 0.45)

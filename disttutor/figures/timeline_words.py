@@ -80,7 +80,8 @@ def _items(contents: Sequence[Content], boxes: list[Box]) -> list[tuple[str, str
 def _notes(contents: Sequence[Content], boxes: list[Box], lines: list[Chosen], hidden: bool, activations: bool
            ) -> list[str]:
     ops = [s.op for c in contents for s in c.trace.spans]
-    notes = ["Number in a box: micro-batch."] if any(c.many_microbatches for c in contents) else []
+    numbered = any(c.many_microbatches for c in contents) and any(box.words for box in boxes)
+    notes = ["Number in a box: micro-batch."] if numbered else []
     if any(op.bucket is not None for op in ops):
         notes.append("Number after a dot: bucket.")
     if any(chosen.lines for chosen in lines):
@@ -95,8 +96,8 @@ def _notes(contents: Sequence[Content], boxes: list[Box], lines: list[Chosen], h
         notes.append("Hidden: share of the communication time in which the rank also computes.")
     joined = sum(box.operations for box in boxes if box.operations > 1)
     if joined:
-        notes.append(f"{joined:,} of the {len(ops):,} operations are too narrow to be told apart and are drawn as one "
-                     "with their neighbours.")
+        some = f"All {joined:,}" if joined == len(ops) else f"{joined:,} of the {len(ops):,}"
+        notes.append(f"{some} operations are too narrow to be told apart and are drawn as one with their neighbours.")
     return notes
 
 
