@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Sequence
 
 from disttutor.plans import Machine, Op, Plan
+from disttutor.plans.check import prove
 from disttutor.traces import Span, Trace, lay_out
 
 
@@ -15,7 +16,6 @@ def simulate(plan: Plan, machine: Machine) -> Trace:
     which their ranks take turns. A collective that is one operation lasts what its ring takes
     (`Machine.collective_seconds`). Raises PlanError if the plan cannot run.
     """
-    plan.check()
     flops, link, several = machine.device.flops, machine.link, machine.node is not None
 
     def transfer(op: Op) -> float:
@@ -32,7 +32,8 @@ def simulate(plan: Plan, machine: Machine) -> Trace:
     def shared_port(op: Op) -> Hashable:
         return machine.port(op.rank, op.peer)
 
-    times = lay_out(plan, seconds, transit=transfer, **({"port": shared_port} if several else {}))
+    ports = {"port": shared_port} if several else {}
+    times = prove(plan, lambda: lay_out(plan, seconds, transit=transfer, **ports))
     spans = tuple(Span(op, start, end, end - start) for op in plan for start, end in [times[op.key]])
     return Trace(spans, plan.world_size, "predicted", note=f"{machine.device.name} and {machine.link.name}"
                  + (f", nodes of {machine.node} joined by {machine.between.name}" if several else ""))

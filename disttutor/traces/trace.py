@@ -95,10 +95,10 @@ class Trace:
             raise ValueError(f"unknown source {self.source!r}; sources that work: {', '.join(SOURCES)}")
         if not self.world_size >= 1:
             raise ValueError(f"world_size={self.world_size}: a trace is of at least one rank")
-        if (last := max((s.rank for s in self.spans), default=0)) >= self.world_size:
+        if (last := max((s.op.rank for s in self.spans), default=0)) >= self.world_size:
             raise ValueError(f"a span is of rank {last}, but world_size={self.world_size}: "
                              f"the ranks are 0 to {self.world_size - 1}")
-        object.__setattr__(self, "spans", tuple(sorted(self.spans, key=lambda s: (s.start, -s.end, s.rank))))
+        object.__setattr__(self, "spans", tuple(sorted(self.spans, key=lambda s: (s.start, -s.end, s.op.rank))))
 
     def __repr__(self) -> str:
         # No times: the text of a trace in a notebook must be the same in every run.
