@@ -118,14 +118,15 @@ def interleave(name: str, ranks: int, microbatches: int, virtual_stages: int, ah
     """
     check_counts(ranks, microbatches, virtual_stages)
     stages_of = looped(ranks, virtual_stages)
-    rounds = max(1, microbatches // ranks)
-    size = -(-microbatches // rounds)
+    count = max(1, microbatches // ranks)
+    cuts = [microbatches * n // count for n in range(count + 1)]
+    rounds = [range(start, stop) for start, stop in zip(cuts, cuts[1:], strict=False)]
 
     def turns(stages):
-        return [(stage, start + i) for start in range(0, rounds * size, size) for stage in stages for i in range(size)]
+        return [(stage, i) for one in rounds for stage in stages for i in one]
 
     return assemble(name, microbatches, stages_of, lambda rank: in_turn(
         [forward(*turn) for turn in turns(stages_of[rank])],
         [backward(*turn) for turn in turns(stages_of[rank][::-1])],
-        warm_up=(virtual_stages - 1) * size + ahead(rank),
+        warm_up=(virtual_stages - 1) * len(rounds[0]) + ahead(rank),
         put_off=put_off and put_off(rank)), split_backward=put_off is not None)

@@ -64,8 +64,8 @@ def interleaved_1f1b(ranks: int, microbatches: int, virtual_stages: int = 2) -> 
     Micro-batches go in rounds: one round passes all of a rank's stages before the next round passes the first. Ahead of
     the turns of forward and backward, rank r brings a round through v-1 stages and does 2(p-1-r) forwards more. With
     v = 1 there is nothing to interleave, and it is 1F1B. Narayanan et al. 2021 (arXiv 2104.04473), section 2.2.2 and
-    figure 4; theirs are rounds of p, for which m must be a multiple of p. Here they are of m/floor(m/p) rounded up, or
-    of all m if there are fewer than p; the last may be shorter.
+    figure 4; theirs are rounds of p, for which m must be a multiple of p. Here m makes floor(m/p) rounds (at least one)
+    whose sizes differ by one at most.
     """
     twice = 2 if virtual_stages != 1 else 1
     return interleave("interleaved 1F1B", ranks, microbatches, virtual_stages,

@@ -11,7 +11,7 @@ from disttutor.plans.schedule import Schedule
 def zb_h1(ranks: int, microbatches: int) -> Schedule:
     """ZB-H1: as 1F1B and in its memory, but stage s does a W only when more than s are outstanding.
 
-    What it has put off fills the idle time at the end. Zero Bubble, section 3.1, figure 2 (top).
+    What it has put off fills the idle time at the end. Zero Bubble, section 2.1 and figure 3.
     """
     return _handcrafted("ZB-H1", ranks, microbatches, h=1)
 
@@ -20,7 +20,7 @@ def zb_h2(ranks: int, microbatches: int) -> Schedule:
     """ZB-H2: twice as many forwards ahead, twice as many W's put off, up to 2p-1 micro-batches in flight.
 
     With m of 2p-1 or more and equal F, B and W no stage idles between its first action and its last. Zero Bubble,
-    section 3.2, figure 2 (bottom).
+    section 2.2 and figure 3.
     """
     return _handcrafted("ZB-H2", ranks, microbatches, h=2)
 
@@ -36,7 +36,7 @@ def _handcrafted(name: str, ranks: int, microbatches: int, h: int) -> Schedule:
 def interleaved_zero_bubble(ranks: int, microbatches: int, virtual_stages: int = 2) -> Schedule:
     """ZB-H1's rule on the stages of interleaved 1F1B: p-1-r forwards ahead instead of twice as many.
 
-    With v = 1 it is ZB-H1. Zero Bubble, section 3.1, with Narayanan et al. 2021 (arXiv 2104.04473), section 2.2.2.
+    With v = 1 it is ZB-H1. Zero Bubble, section 2.1, with Narayanan et al. 2021 (arXiv 2104.04473), section 2.2.2.
     """
     return interleave("interleaved zero bubble", ranks, microbatches, virtual_stages,
                       ahead=lambda rank: ranks - 1 - rank, put_off=lambda rank: rank)
