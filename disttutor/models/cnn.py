@@ -44,3 +44,11 @@ class SmallCNN(nn.Module):
         x = torch.relu(self.norm2(self.conv2(x)))  # B, 2c, 4, 4
         x = nn.functional.max_pool2d(x, 2)  # B, 2c, 2, 2
         return self.linear(self.dropout(x.flatten(1)))  # B, classes
+
+    def layers_in_order(self) -> list[nn.Module]:
+        """Parts that, one after the other, are the model: two convolutions with what belongs to them, and the head."""
+        return [
+            nn.Sequential(nn.Flatten(1), nn.Unflatten(1, (1, 8, 8)), self.conv1, self.norm1, nn.ReLU(), nn.MaxPool2d(2)),
+            nn.Sequential(self.conv2, self.norm2, nn.ReLU(), nn.MaxPool2d(2)),  # B, 2c, 2, 2
+            nn.Sequential(nn.Flatten(1), self.dropout, self.linear),  # B, classes
+        ]

@@ -89,7 +89,6 @@ class SmallGPT(nn.Module):
         if width % heads:
             valid = ", ".join(map(str, divisors(width)))
             raise ValueError(f"{heads} heads cannot share a width of {width} evenly; valid numbers of heads: {valid}")
-        self.context = context
         with seeded(seed):
             self.tokens = nn.Embedding(vocabulary, width)
             self.positions = nn.Embedding(context, width)
@@ -112,11 +111,25 @@ class SmallGPT(nn.Module):
                 nn.init.normal_(parameter, std=0.02 / math.sqrt(2 * layers) if into_sum else 0.02)
 
     def forward(self, ids: Tensor) -> Tensor:
-        T = ids.shape[1]
-        if T > self.context:
-            raise ValueError(f"{T} tokens do not fit this model: its context is {self.context}, give at most that many")
-        x = self.tokens(ids) + self.positions.weight[:T]  # B, T, C
-        x = self.dropout(x)
-        for block in self.blocks:
-            x = block(x)  # B, T, C
-        return self.head(self.norm(x))  # B, T, V
+        x = ids
+        for layer in self.layers_in_order():
+            x = layer(x)
+        return x  # B, T, V
+
+    def layers_in_order(self) -> list[nn.Module]:
+        """Parts that, one after the other, are the model: the embedding, each block, the head with its norm."""
+        return [Embed(self.tokens, self.positions, self.dropout), *self.blocks, nn.Sequential(self.norm, self.head)]
+
+
+class Embed(nn.Module):
+    """The first layer: what each token is, and where it stands."""
+
+    def __init__(self, tokens: nn.Embedding, positions: nn.Embedding, dropout: nn.Dropout) -> None:
+        super().__init__()
+        self.tokens, self.positions, self.dropout = tokens, positions, dropout
+
+    def forward(self, ids: Tensor) -> Tensor:
+        T, context = ids.shape[1], self.positions.num_embeddings
+        if T > context:
+            raise ValueError(f"{T} tokens do not fit this model: its context is {context}, give at most that many")
+        return self.dropout(self.tokens(ids) + self.positions.weight[:T])  # B, T, C

@@ -55,3 +55,12 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x.flatten(1))
+
+    def layers_in_order(self) -> list[nn.Module]:
+        """Parts that, one after the other, are the model: each linear layer with what follows it up to the next."""
+        parts = [[nn.Flatten(1)]]
+        for layer in self.layers:
+            if isinstance(layer, nn.Linear) and len(parts[-1]) > 1:
+                parts.append([])
+            parts[-1].append(layer)
+        return [nn.Sequential(*part) for part in parts]

@@ -4,10 +4,16 @@ from disttutor.plans.check import check
 from disttutor.plans.machine import Device, Link, Machine
 from disttutor.plans.mesh import Mesh
 from disttutor.plans.op import COMM, COMPUTE, RECEIVES, Key, Op
+from disttutor.plans.pipelines import EveryMicrobatch, StageWork, forward_pass, pipeline_step
 from disttutor.plans.plan import Goal, Plan, PlanError, Report, index, partners
+from disttutor.plans.schedule import Action, Schedule, parse_order
+from disttutor.plans.schedules import SCHEDULES, VIRTUAL, build_schedule
+from disttutor.plans.splitting import check_cut, spans, split_by_cost, split_evenly
 from disttutor.plans.training import FORMS, Gradient, bucket_nbytes, data_parallel_step, header_bucket, make_buckets
 from disttutor.plans.walk import Stuck, walk
 
-__all__ = ["COMM", "COMPUTE", "Device", "FORMS", "Goal", "Gradient", "Key", "Link", "Machine", "Mesh", "Op", "Plan",
-           "PlanError", "RECEIVES", "Report", "Stuck", "bucket_nbytes", "check", "data_parallel_step",
-           "header_bucket", "index", "make_buckets", "partners", "walk"]
+__all__ = ["Action", "COMM", "COMPUTE", "Device", "EveryMicrobatch", "FORMS", "Goal", "Gradient", "Key", "Link",
+           "Machine", "Mesh", "Op", "Plan", "PlanError", "RECEIVES", "Report", "SCHEDULES", "Schedule",
+           "StageWork", "Stuck", "VIRTUAL", "bucket_nbytes", "build_schedule", "check", "check_cut", "data_parallel_step",
+           "forward_pass", "header_bucket", "index", "make_buckets", "parse_order", "partners",
+           "pipeline_step", "spans", "split_by_cost", "split_evenly", "walk"]
