@@ -184,8 +184,8 @@ def _loops(p: int, m: int, v: int) -> int:
 
 
 def _round(p: int, m: int) -> int:
-    """Micro-batches in the first round of interleaved stages."""
-    return m // max(1, m // p)
+    """Micro-batches in the first and largest round of interleaved stages."""
+    return -(-m // max(1, m // p))
 
 
 def _enough(name: str, p: int, m: int, least: int) -> None:

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from disttutor.plans.schedule import Action, Schedule, check_count
+from disttutor.plans.splitting import spans, split_evenly
 
 
 def forward(stage: int, microbatch: int) -> Action:
@@ -118,9 +119,8 @@ def interleave(name: str, ranks: int, microbatches: int, virtual_stages: int, ah
     """
     check_counts(ranks, microbatches, virtual_stages)
     stages_of = looped(ranks, virtual_stages)
-    count = max(1, microbatches // ranks)
-    cuts = [microbatches * n // count for n in range(count + 1)]
-    rounds = [range(start, stop) for start, stop in zip(cuts, cuts[1:], strict=False)]
+    # Larger rounds first: a first round shorter than the next would start too few forwards for the last stage.
+    rounds = [range(*span) for span in spans(split_evenly(microbatches, max(1, microbatches // ranks)))]
 
     def turns(stages):
         return [(stage, i) for one in rounds for stage in stages for i in one]

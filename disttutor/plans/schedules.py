@@ -65,7 +65,7 @@ def interleaved_1f1b(ranks: int, microbatches: int, virtual_stages: int = 2) -> 
     the turns of forward and backward, rank r brings a round through v-1 stages and does 2(p-1-r) forwards more. With
     v = 1 there is nothing to interleave, and it is 1F1B. Narayanan et al. 2021 (arXiv 2104.04473), section 2.2.2 and
     figure 4; theirs are rounds of p, for which m must be a multiple of p. Here m makes floor(m/p) rounds (at least one)
-    whose sizes differ by one at most.
+    whose sizes differ by one at most, the larger first.
     """
     twice = 2 if virtual_stages != 1 else 1
     return interleave("interleaved 1F1B", ranks, microbatches, virtual_stages,
@@ -88,7 +88,7 @@ SCHEDULES: dict[str, Callable[..., Schedule]] = {
 VIRTUAL = ("looped BFS", "interleaved 1F1B", "interleaved zero bubble")
 
 
-def schedule(name: str, ranks: int, microbatches: int, virtual_stages: int | None = None) -> Schedule:
+def build_schedule(name: str, ranks: int, microbatches: int, virtual_stages: int | None = None) -> Schedule:
     """The schedule of that name; virtual_stages are the stages that a rank holds (None: as many as is usual for it).
 
     Raises ValueError for a name that is not in `SCHEDULES`, for a count that is no whole number from 1 up, and for

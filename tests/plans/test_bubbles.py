@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disttutor.plans.bubbles import BUBBLES
-from disttutor.plans.schedules import SCHEDULES, VIRTUAL, schedule
+from disttutor.plans.schedules import SCHEDULES, VIRTUAL, build_schedule
 
 RANKS, MICROBATCHES = st.integers(1, 6), st.integers(1, 12)
 TIMES = st.integers(1, 9)
@@ -26,6 +26,8 @@ def simulate(built, t_f, t_b, t_w, t_comm=0):
             while actions:
                 kind, stage, i = actions[0].kind, actions[0].stage, actions[0].microbatch
                 begin = free[rank]
+                if kind == "backward":
+                    assert ("forward", stage, i) in ends
                 source = {"forward": stage - 1, "backward": stage + 1}.get(kind, -1)
                 if 0 <= source <= last:
                     if (kind, source, i) not in ends:
@@ -56,7 +58,7 @@ def agree(name, p, m, times, v=None):
     """The closed form's numbers, held against the schedule that the same arguments build."""
     stages = {} if v is None else {"v": v}
     bubble = BUBBLES[name](p, m, *map(Fraction, times), **stages)
-    built = schedule(name, p, m, v)
+    built = build_schedule(name, p, m, v)
     spans = simulate(built, *times)
     assert bubble.busy == m * sum(times)
     assert bubble.makespan == max(end for _, end in spans) - min(start for start, _ in spans)
