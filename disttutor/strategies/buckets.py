@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from disttutor.plans import Gradient, header_bucket, make_buckets
 from disttutor.plans.training import HEADER_ELEMENTS
 from disttutor.strategies.groups import Group
+from disttutor.strategies.shared_memory import SharedMemory
 from disttutor.strategies.strategy import Header
 from disttutor.traces import recorder
 
@@ -45,14 +46,19 @@ class Bucket:
     the flags of the sparse parameters."""
 
     def __init__(self, parameters: list[Tensor], header: int):
-        self.parameters = parameters
-        like = parameters[0] if parameters else torch.zeros((), dtype=torch.float64)
-        sizes = [p.numel() for p in parameters]
-        self.buffer = torch.zeros(sum(sizes) + len(parameters) + header, dtype=like.dtype, device=like.device)
-        *pieces, self.flags, self.header = self.buffer.split([*sizes, len(parameters), header])
-        self.views = [piece.view(p.shape) for piece, p in zip(pieces, parameters, strict=True)]
+        self.parameters, self._header_size = parameters, header
+        self.like = parameters[0] if parameters else torch.zeros((), dtype=torch.float64)
+        self.elements = sum(p.numel() for p in parameters) + len(parameters) + header
         self.there = [False] * len(parameters)
         self.missing = len(parameters)
+
+    def lie_in(self, shared: SharedMemory | None) -> None:
+        """Get the buffer, in the memory that the ranks share or in this rank's own."""
+        self.buffer = (torch.zeros(self.elements, dtype=self.like.dtype, device=self.like.device) if shared is None
+                       else shared.empty(self.elements, self.like.dtype))
+        sizes = [p.numel() for p in self.parameters]
+        *pieces, self.flags, self.header = self.buffer.split([*sizes, len(sizes), self._header_size])
+        self.views = [piece.view(p.shape) for piece, p in zip(pieces, self.parameters, strict=True)]
 
     def arrived(self, slot: int) -> None:
         """Backward has yielded the gradient of this parameter."""
@@ -106,10 +112,11 @@ class Exchange:
     """All buckets of one model on one rank, and their order of departure.
 
     on_full(b): called when bucket b is full, before it leaves; on_departed(b): when it has left. watched: index of a
-    bucket that is held back for the caller to exchange (see `DataParallel.watch`).
+    bucket that is held back for the caller to exchange (see `DataParallel.watch`). in_shared_memory: dense buckets lie
+    in memory that the ranks share, and are summed there; this is over when they have left.
     """
 
-    def __init__(self, model: nn.Module, group: Group, bucket_bytes: int | None):
+    def __init__(self, model: nn.Module, group: Group, bucket_bytes: int | None, *, in_shared_memory: bool = False):
         named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
         sparse = sparse_parameters(model)
         self.group = group
@@ -127,6 +134,11 @@ class Exchange:
                 self.buckets.append(Bucket(parameters, extra))
             self.places += [(p, (b, slot)) for slot, p in enumerate(parameters)]
         self.sparse = [bucket for bucket in self.buckets if isinstance(bucket, SparseBucket)]
+        dense = [bucket for bucket in self.buckets if isinstance(bucket, Bucket)]
+        room = sum(SharedMemory.room(bucket.elements, bucket.like.dtype) for bucket in dense)
+        self.shared = SharedMemory(group, room) if in_shared_memory else None
+        for bucket in dense:
+            bucket.lie_in(self.shared)
         self.names = {id(p): name for name, p in named}
         self.header: Header | None = None
         self.on_full: Callable[[int], None] = _nothing
@@ -198,13 +210,23 @@ class Exchange:
         self._departed += 1
         self.on_full(b)
         if b != self.watched:
-            work = dist.all_reduce(self.buckets[b].buffer, group=self.group.handle, async_op=True)
-            self._flights[b] = recorder().launch(work, "all_reduce", nbytes=self._size(b), group=self.group.ranks,
-                                                 process_group=self.group.handle, bucket=b)
+            self._send(b)
         self.on_departed(b)
 
+    def _send(self, b: int) -> None:
+        bucket, log = self.buckets[b], recorder()
+        about = {"nbytes": self._size(b), "group": self.group.ranks, "process_group": self.group.handle, "bucket": b}
+        if self.shared is not None and isinstance(bucket, Bucket):
+            begun = log.begin()
+            self.shared.all_reduce(bucket.buffer)
+            log.end(begun, "all_reduce", **about)
+        else:
+            work = dist.all_reduce(bucket.buffer, group=self.group.handle, async_op=True)
+            self._flights[b] = log.launch(work, "all_reduce", **about)
+
     def _land(self, b: int) -> None:
-        recorder().wait(self._flights.pop(b))
+        if b in self._flights:                           # not one that is watched, or was summed in shared memory
+            recorder().wait(self._flights.pop(b))
 
     def _size(self, b: int) -> int:
         """Bytes really handed over (a sparse gradient's: its values)."""

@@ -8,6 +8,9 @@ rank.
 Li et al. 2020, "PyTorch Distributed: Experiences on Accelerating Data Parallel Training" (arXiv 2006.15704), section 3.
 The gradient of a sum is the sum of gradients: that is all the mathematics. It takes a loss that is a sum over samples,
 and no layer that looks across the batch.
+
+Ranks of one machine may sum their buckets in memory that they share instead (see `shared_memory`). It is many times
+faster; but the rank does the sums itself, so it does not go on with backward meanwhile.
 """
 
 from collections.abc import Sequence
@@ -29,6 +32,8 @@ from disttutor.strategies.shares import Batch, share_sizes
 from disttutor.strategies.strategy import BACKWARD_WORK, Header, Objective, OptimizerFactory, Strategy
 from disttutor.traces import recorder
 
+TRANSPORTS = ("messages", "shared memory")
+
 
 class DataParallel(Strategy):
     """Data-parallel training of `model` on every rank of the mesh's data axis; ranks start from rank 0's weights.
@@ -36,23 +41,29 @@ class DataParallel(Strategy):
     form: "overlapped" (buckets leave during backward), "bucketed" (buckets, after backward), "end" (every gradient by
     itself, after backward). bucket_bytes: a bucket's largest size. sync_batch_norm: BatchNorm over the whole batch
     instead of each rank's share. Otherwise, buffers are each rank's own during training, and rank 0's before an
-    evaluation and in the full state. The other arguments are those of `Strategy`.
+    evaluation and in the full state. transport: how dense buckets are summed, by torch.distributed's "messages" (gloo,
+    nccl) or in "shared memory" (ranks of one machine, models on the CPU). The other arguments are those of `Strategy`.
 
-    Raises ValueError for an unknown form or a mesh that does not fit the running ranks.
+    Raises ValueError for an unknown form or transport, a mesh that does not fit the running ranks, or ranks or a model
+    that have no memory to share; TypeError for a type of weights that cannot be summed there.
     """
 
     def __init__(self, model: nn.Module, objective: Objective, optimizer: OptimizerFactory, *,
                  mesh: Mesh | None = None, form: str = "overlapped", bucket_bytes: int | None = 25 * 2**20,
-                 sync_batch_norm: bool = False, **common: Any):
-        if form not in FORMS:
-            raise ValueError(f"unknown form {form!r}; forms that work: {', '.join(FORMS)}")
+                 sync_batch_norm: bool = False, transport: str = "messages", **common: Any):
+        for what, given, known in (("form", form, FORMS), ("transport", transport, TRANSPORTS)):
+            if given not in known:
+                raise ValueError(f"unknown {what} {given!r}; {what}s that work: {', '.join(known)}")
+        if transport == "shared memory" and (elsewhere := {str(p.device) for p in model.parameters()} - {"cpu"}):
+            raise ValueError(f"the model lies on {', '.join(sorted(elsewhere))}, and the memory that ranks share is "
+                             "the CPU's: use transport='messages', or model.cpu()")
         check_bucket_bytes(bucket_bytes)
         self.group = group_along(mesh, "data")
         self.ranks, self.index = self.group.size, self.group.index
         if sync_batch_norm:
             synchronize_batch_norm(model, self.group)
         super().__init__(model, objective, optimizer, **common)
-        self.form, self.bucket_bytes = form, None if form == "end" else bucket_bytes
+        self.form, self.bucket_bytes, self.transport = form, None if form == "end" else bucket_bytes, transport
         self.snapshots: list[tuple[str, Tensor]] = []
         self._watched: int | None = None
         self._armed = False
@@ -60,7 +71,7 @@ class DataParallel(Strategy):
         self._synchronises = any(isinstance(m, SynchronizedBatchNorm) for m in model.modules())
         if self.ranks > 1:
             settings = {"form": form, "bucket_bytes": bucket_bytes, "accumulate": self.accumulate,
-                        "sync_batch_norm": self._synchronises}
+                        "sync_batch_norm": self._synchronises, "transport": transport}
             check_alike(self.group, settings | describe(model))
             broadcast_state(model, self.group)
             self._attach()
@@ -78,7 +89,8 @@ class DataParallel(Strategy):
         for hook in self._hooks:
             hook.remove()
         self._trainable = self._trainable_now()
-        self._exchanger = Exchange(self.model, self.group, self.bucket_bytes)
+        self._exchanger = Exchange(self.model, self.group, self.bucket_bytes,
+                                   in_shared_memory=self.transport == "shared memory")
         if self.form == "overlapped":
             self._exchanger.on_full, self._exchanger.on_departed = self._end_part, self._begin_part
             self._hooks = [p.register_post_accumulate_grad_hook(partial(self._gradient_ready, *place))

@@ -22,6 +22,7 @@ last bit on all ranks and in every run.
 
 import os
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -36,7 +37,7 @@ from disttutor.strategies.shared_sums import OPS, TYPES, check_reducible, check_
 SMALL = 256 << 10          # bytes up to which one shot is faster with more than two ranks, as measured
 PIECE = 512 << 10          # bytes: two fit in the cache of one core, and a meeting costs little beside their sum
 _PAGE = 4096               # bytes: each rank's memory begins on a page of its own
-_VIEWS = 500               # sets of views of tensors from `empty` that are kept
+_VIEWS = 500               # sets of views that are kept
 _ALIGN = 64                # bytes: a cache line
 _CALL = struct.Struct("=5q")
 
@@ -58,14 +59,16 @@ class SharedMemory:
             raise ValueError(f"timeout is {timeout!r}; it must be more than 0 seconds")
         self.group, self.nbytes = group, _up(nbytes, _PAGE)
         self._used, self._meetings, self._inside, self._process = 0, 0, False, os.getpid()
-        self._views: dict[Any, Any] = {}
+        self._views: dict[tuple, list[Any]] = {}
         self._segment: Segment | None = None
         n = group.size
         # First each rank's room for `empty`. Then, used in turn, two of each: a piece of every rank, a finished piece,
         # and a line of every rank that tells what it was called for.
         self._staged_at = self.nbytes * n
-        self._calls_at = self._staged_at + 2 * PIECE * (n + 1)
-        barrier_at = self._calls_at + 2 * _ALIGN * n
+        calls_at = self._staged_at + 2 * PIECE * (n + 1)
+        barrier_at = calls_at + 2 * _ALIGN * n
+        lines = [slice(at, at + _CALL.size) for at in range(calls_at, barrier_at, _ALIGN)]
+        self._lines = lines[:n], lines[n:]
         if n == 1:
             self._alone = torch.zeros(self.nbytes, dtype=torch.uint8)
             return
@@ -143,10 +146,10 @@ class SharedMemory:
     # --------------------------------------------------------------------------------------------- the algorithms
 
     def _one_shot(self, flat: Tensor, op: str, call: bytes) -> None:
-        me, staged = self.group.index, self._staged(flat.dtype)[0]
-        for piece in flat.split(PIECE // flat.itemsize):
+        me = self.group.index
+        for piece in _pieces(flat):
             # One meeting a piece: whoever writes this half again has met the others once more, so they have read it.
-            rows = _cut(staged[self._meetings % 2], piece.numel())
+            *rows, _ = self._staged(flat.dtype, piece.numel())
             rows[me].copy_(piece)
             self._meet(call)
             if len(rows) == 2:
@@ -155,19 +158,17 @@ class SharedMemory:
             call = None
 
     def _two_shot(self, flat: Tensor, op: str, call: bytes) -> None:
-        me, (staged, finished) = self.group.index, self._staged(flat.dtype)
         last = None
-        for piece in flat.split(PIECE // flat.itemsize):
-            rows = _cut(staged[self._meetings % 2], piece.numel())
-            rows[me].copy_(piece)
+        for piece in _pieces(flat):
+            *rows, finished = self._staged(flat.dtype, piece.numel())
+            rows[self.group.index].copy_(piece)
             self._meet(call)
             # The meeting that makes this piece's parts ready to be summed makes the sums of the last one ready, too.
             if last is not None:
                 last[0].copy_(last[1])
             begin, end = self._part(piece.numel(), flat.itemsize)
-            sums = finished[self._meetings % 2][:piece.numel()]
-            combine([row[begin:end] for row in rows], sums[begin:end], op)
-            last, call = (piece, sums), None
+            combine([row[begin:end] for row in rows], finished[begin:end], op)
+            last, call = (piece, finished), None
         self._meet(None)
         last[0].copy_(last[1])
 
@@ -178,9 +179,7 @@ class SharedMemory:
             whole = [self._segment.tensor(i * self.nbytes + at, flat.numel(), flat.dtype)
                      for i in range(self.group.size)]
             pieces = [t[begin:end].split(PIECE // self.group.size // flat.itemsize) for t in whole]
-            if len(self._views) > _VIEWS:
-                self._views = {}
-            self._views[key] = list(zip(*pieces, strict=True))
+            self._keep(key, list(zip(*pieces, strict=True)))
         self._meet(call)
         for rows in self._views[key]:
             combine(rows, rows[0], op)
@@ -199,15 +198,20 @@ class SharedMemory:
         begin, end = (min(numel, (self.group.index + i) * lines * _ALIGN // itemsize) for i in (0, 1))
         return begin, end
 
-    def _staged(self, dtype: torch.dtype) -> tuple[list[list[Tensor]], list[Tensor]]:
-        """For either half: each rank's piece; and the finished piece."""
-        if dtype not in self._views:
-            n, numel = self.group.size, PIECE // dtype.itemsize
-            *both, finished = (
-                [self._segment.tensor(self._staged_at + i * PIECE, numel, dtype) for i in range(first, last)]
-                for first, last in ((0, n), (n, 2 * n), (2 * n, 2 * n + 2)))
-            self._views[dtype] = both, finished
-        return self._views[dtype]
+    def _staged(self, dtype: torch.dtype, numel: int) -> list[Tensor]:
+        """In the half whose turn it is: each rank's piece, and the finished piece."""
+        key = dtype, numel, self._meetings % 2
+        if key not in self._views:
+            first = self._staged_at + self._meetings % 2 * (self.group.size + 1) * PIECE
+            self._keep(key, [self._segment.tensor(first + i * PIECE, numel, dtype)
+                             for i in range(self.group.size + 1)])
+        return self._views[key]
+
+    def _keep(self, key: tuple, views: list[Any]) -> None:
+        """Making views takes longer than summing a small array, so those of the last sizes are kept."""
+        if len(self._views) > _VIEWS:
+            self._views.clear()
+        self._views[key] = views
 
     # --------------------------------------------------------------------------------------------- meeting, checking
 
@@ -217,9 +221,7 @@ class SharedMemory:
             self._barrier.wait()
             self._meetings += 1
             return
-        memory, n = self._segment.memory, self.group.size
-        first = self._calls_at + self._meetings % 2 * n * _ALIGN
-        lines = [slice(at, at + _CALL.size) for at in range(first, first + n * _ALIGN, _ALIGN)]
+        memory, lines = self._segment.memory, self._lines[self._meetings % 2]
         memory[lines[self.group.index]] = call
         self._barrier.wait()
         self._meetings += 1
@@ -239,8 +241,9 @@ class SharedMemory:
                                "that lost step cannot go on with it. Make a new SharedMemory on all ranks")
 
 
-def _cut(rows: list[Tensor], numel: int) -> list[Tensor]:
-    return list(rows) if rows[0].numel() == numel else [row[:numel] for row in rows]
+def _pieces(flat: Tensor) -> Sequence[Tensor]:
+    most = PIECE // flat.itemsize
+    return flat.split(most) if flat.numel() > most else (flat,)
 
 
 def _up(number: int, multiple: int) -> int:
