@@ -8,9 +8,14 @@ from disttutor.figures.curves import curves
 from disttutor.figures.equality import equality
 from disttutor.figures.gradient_sync import gradient_sync
 from disttutor.figures.losses import losses
+from disttutor.figures.message_grid import message_grid
+from disttutor.figures.messages import message_step
+from disttutor.figures.moments import Moment
 from disttutor.figures.picture import Picture
 from disttutor.figures.scaling import scaling
+from disttutor.figures.sizes import Crossover, crossovers, sizes
 from disttutor.figures.svg import Svg
 from disttutor.figures.timeline import compare, timeline
 
-__all__ = ["Picture", "Svg", "bars", "compare", "curves", "equality", "gradient_sync", "losses", "scaling", "timeline"]
+__all__ = ["Crossover", "Moment", "Picture", "Svg", "bars", "compare", "crossovers", "curves", "equality",
+           "gradient_sync", "losses", "message_grid", "message_step", "scaling", "sizes", "timeline"]

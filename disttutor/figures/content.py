@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from disttutor.figures.style import LOOKS
-from disttutor.traces import Span, Trace, bubble_ratio, bubble_share, busy, hidden_communication
+from disttutor.traces import Span, Trace, bubble_ratio, bubble_share, busy, bytes_entered, hidden_communication
 from disttutor.traces.activations import in_flight
 from disttutor.traces.arrows import TRACKS, track
 from disttutor.traces.metrics import merged
@@ -55,8 +55,12 @@ class Content:
 
     def _numbers(self, trace: Trace, spans: dict[tuple[int, str], list[Span]]) -> None:
         # Each rank's own spans alone: a metric of one rank reads the whole trace otherwise.
-        self.own = {rank: replace(trace, spans=tuple(s for name in TRACKS for s in spans[rank, name]), messages=(),
-                                  counters=()) for rank in self.ranks}
+        def of(rank: int, tracks: tuple[str, ...]) -> Trace:
+            return replace(trace, spans=tuple(s for name in tracks for s in spans[rank, name]), messages=(),
+                           counters=())
+
+        self.own = {rank: of(rank, TRACKS) for rank in self.ranks}
+        self.sent = {rank: bytes_entered(of(rank, ("communication", "sends")), rank) for rank in self.ranks}
         self.busy = {rank: busy(own, rank) for rank, own in self.own.items()}
         self.hidden = {rank: hidden_communication(own, rank) if own.spans and self._communicates(rank) else None
                        for rank, own in self.own.items()}

@@ -41,7 +41,7 @@ def boxes_of(content: Content, rank: int, track: str, pixels_per_second: float, 
             width = span.duration * pixels_per_second
             fill = fill_of(span.kind, content.place(span))
             if last and width < thin and last.x + last.width + thin > x and (
-                    last.operations > 1 and last.fill in (fill, _SEVERAL) or last.width < thin):
+                    last.operations > 1 and last.fill in (fill, _SEVERAL) or last.width <= thin):
                 if last.fill != fill:
                     last.fill = _SEVERAL
                 last.words = ()

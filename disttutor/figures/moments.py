@@ -47,8 +47,8 @@ class Story:
         if isinstance(sizes, int):
             sizes = [sizes] * self.chunks
         if sizes is not None and (len(sizes) != self.chunks or min(sizes) < 0):
-            raise ValueError(f"chunk_nbytes is {list(sizes)}; it takes one size from 0 up for each of the {self.chunks} "
-                             "chunks")
+            raise ValueError(f"chunk_nbytes is {list(sizes)}; it takes one size from 0 up for each of the "
+                             f"{self.chunks} chunks")
         wanted = [range(self.ranks)] * self.chunks if self.complete_with is None else self.complete_with
         if len(wanted) != self.chunks:
             raise ValueError(f"complete_with names the contributions of {len(wanted)} chunks; there are {self.chunks}")

@@ -11,7 +11,7 @@ from disttutor.figures.message_lines import drawn
 from disttutor.figures.style import GRID, INK, MUTED, mix, quantity, text_on, ticks
 from disttutor.figures.svg import escape, line, number, rect, text, text_width
 from disttutor.figures.timeline_words import headline
-from disttutor.traces import Span, bytes_entered
+from disttutor.traces import Span
 from disttutor.traces.arrows import TRACKS
 
 EDGE = 14                                   # free space along the panel's border
@@ -59,7 +59,7 @@ class Columns:
         words = {"computes": quantity(content.busy[rank], "s"), "idle": f"{content.idle_share(rank):.0%}",
                  "hidden": "–" if hidden is None else f"{hidden:.0%}"}
         if "sent" in self.names:
-            words["sent"] = quantity(bytes_entered(content.own[rank], rank), "B")
+            words["sent"] = quantity(content.sent[rank], "B")
         return [words[name] for name in self.names]
 
 

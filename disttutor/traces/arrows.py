@@ -2,10 +2,8 @@
 
 from collections import defaultdict, deque
 
-from disttutor.plans import COMPUTE, Op
+from disttutor.plans import COMPUTE, RECEIVES, Op
 from disttutor.traces.trace import Span, Trace
-
-RECEIVES = ("recv", "recv_reduce")
 
 # What a rank can do at one time, each independent of the others: compute, take part in collectives, send, receive.
 TRACKS = ("compute", "communication", "sends", "receives")
