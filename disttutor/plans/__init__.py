@@ -1,5 +1,6 @@
 """Plans: what every rank does, in what order, as plain data. No torch here."""
 
+from disttutor.plans.bubbles import BUBBLES, Bubble
 from disttutor.plans.check import check
 from disttutor.plans.machine import Device, Link, Machine
 from disttutor.plans.mesh import Mesh
@@ -12,8 +13,9 @@ from disttutor.plans.splitting import check_cut, spans, split_by_cost, split_eve
 from disttutor.plans.training import FORMS, Gradient, bucket_nbytes, data_parallel_step, header_bucket, make_buckets
 from disttutor.plans.walk import Stuck, walk
 
-__all__ = ["Action", "COMM", "COMPUTE", "Device", "EveryMicrobatch", "FORMS", "Goal", "Gradient", "Key", "Link",
-           "Machine", "Mesh", "Op", "Plan", "PlanError", "RECEIVES", "Report", "SCHEDULES", "Schedule",
-           "StageWork", "Stuck", "VIRTUAL", "bucket_nbytes", "build_schedule", "check", "check_cut", "data_parallel_step",
-           "forward_pass", "header_bucket", "index", "make_buckets", "parse_order", "partners",
-           "pipeline_step", "spans", "split_by_cost", "split_evenly", "walk"]
+__all__ = ["Action", "BUBBLES", "Bubble", "COMM", "COMPUTE", "Device", "EveryMicrobatch", "FORMS", "Goal",
+           "Gradient", "Key", "Link", "Machine", "Mesh", "Op", "Plan", "PlanError", "RECEIVES", "Report",
+           "SCHEDULES", "Schedule", "StageWork", "Stuck", "VIRTUAL", "bucket_nbytes", "build_schedule",
+           "check", "check_cut", "data_parallel_step", "forward_pass", "header_bucket", "index",
+           "make_buckets", "parse_order", "partners", "pipeline_step", "spans", "split_by_cost",
+           "split_evenly", "walk"]

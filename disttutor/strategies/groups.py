@@ -1,5 +1,6 @@
 """Process groups along the axes of a mesh. With one rank there need not be any group at all."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,3 +50,15 @@ def group_along(mesh: Mesh | None, *axes: str) -> Group:
         return Group(mine, rank, dist.group.WORLD)
     handles = {ranks: dist.new_group(ranks) for ranks in mesh.groups(*axes)}
     return Group(mine, mine.index(rank), handles[mine])
+
+
+def subgroups(group: Group, members: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], Group]:
+    """Groups of some of `group`'s ranks, named by their places in it. Every rank of the world must call this, with the
+    same members; those that are not in a group have no handle of it."""
+    out = {}
+    for places in dict.fromkeys(members):
+        ranks = tuple(group.ranks[place] for place in places)
+        handle = group.handle if len(places) == group.size else dist.new_group(ranks)
+        if group.index in places:
+            out[places] = Group(ranks, places.index(group.index), handle)
+    return out

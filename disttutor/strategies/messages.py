@@ -4,7 +4,7 @@ Each is written down under the name that it has in the plan. In slow motion a me
 it has crossed the modelled link, since only its sender knows when it left.
 """
 
-from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -23,54 +23,62 @@ class Messages:
 
     def __init__(self, group: Group):
         self.group = group
-        self._leaving: deque[tuple[Any, Tensor]] = deque()      # a tensor must stay as it is until it has left
+        self._leaving: dict[Any, Tensor] = {}           # a tensor must stay as it is until it has left
 
-    def send(self, tensor: Tensor, peer: int, *, tag: int = 0, kind: str = "send", **about: Any) -> Any:
-        """`tensor` (contiguous; not to be changed before it has left) goes to `peer`. Returns torch's handle."""
+    def send(self, content: Tensor | Sequence[Tensor], peer: int, *, tag: int = 0, **about: Any) -> list[Any]:
+        """`content` (contiguous; not to be changed before it has left) goes to `peer`; several tensors count as one
+        message. Returns torch's handles."""
+        tensors = [content] if isinstance(content, Tensor) else content
         log = recorder()
         begun = log.begin()
-        crossed = log.departure(peer, tensor.nbytes)
-        work = self._isend(tensor, peer, tag)
+        nbytes = sum(t.nbytes for t in tensors)
+        crossed = log.departure(peer, nbytes)
+        works = [self._isend(t, peer, tag) for t in tensors]
         if crossed is not None:
-            self._isend(torch.tensor(crossed, dtype=torch.int64, device=tensor.device), peer, tag)
-        log.end(begun, kind, nbytes=tensor.nbytes, peer=peer, **about)
-        return work
+            self._isend(torch.tensor(crossed, dtype=torch.int64, device=tensors[0].device), peer, tag)
+        log.end(begun, "send", nbytes=nbytes, peer=peer, **about)
+        return works
 
-    def expect(self, tensor: Tensor, peer: int, *, tag: int = 0) -> "Expected":
+    def expect(self, room: Tensor | Sequence[Tensor], peer: int, *, tag: int = 0) -> "Expected":
         """Room for a message, offered to the network now, so that it can come in while the rank computes."""
-        moment = torch.zeros((), dtype=torch.int64, device=tensor.device) if recorder().paced else None
-        return Expected(tensor, peer, dist.irecv(tensor, peer, group=self.group.handle, tag=tag),
-                        moment, None if moment is None else dist.irecv(moment, peer, group=self.group.handle, tag=tag))
+        tensors = [room] if isinstance(room, Tensor) else room
+        moment = torch.zeros((), dtype=torch.int64, device=tensors[0].device) if recorder().paced else None
+        rooms = [*tensors, *([] if moment is None else [moment])]
+        return Expected(tensors, peer, moment, [dist.irecv(t, peer, group=self.group.handle, tag=tag) for t in rooms])
 
-    def receive(self, expected: "Expected", kind: str = "recv", **about: Any) -> Tensor:
-        """Wait until it is there."""
+    def receive(self, expected: "Expected", kind: str = "recv", **about: Any) -> Sequence[Tensor]:
+        """Wait until it is there; what has come. kind: "recv" or "recv_reduce", as it is written down."""
         log = recorder()
         begun = log.begin()
-        expected.work.wait()
+        for work in expected.works:
+            work.wait()
         if expected.moment is not None:
-            expected.moment_work.wait()
             log.arrival(int(expected.moment))
-        log.end(begun, kind, nbytes=expected.tensor.nbytes, peer=expected.peer, **about)
-        return expected.tensor
+        nbytes = sum(t.nbytes for t in expected.tensors)
+        log.end(begun, kind, nbytes=nbytes, peer=expected.peer, **about)
+        return expected.tensors
+
+    def settle(self, work: Any) -> None:
+        """Wait until one send, by its handle, has left; its tensor is let go of."""
+        if self._leaving.pop(work, None) is not None:
+            work.wait()
 
     def finish(self) -> None:
         """Wait until everything has left."""
-        while self._leaving:
-            self._leaving.popleft()[0].wait()
+        for work in list(self._leaving):
+            self.settle(work)
 
     def _isend(self, tensor: Tensor, peer: int, tag: int) -> Any:
-        while self._leaving and self._leaving[0][0].is_completed():
-            self._leaving.popleft()
         work = dist.isend(tensor, peer, group=self.group.handle, tag=tag)
-        self._leaving.append((work, tensor))
+        self._leaving[work] = tensor
         return work
 
 
 class Expected:
-    """A message that has not come yet: where it will lie, and who sends it."""
+    """A message that has not come yet: where it will lie, and who sends it. moment: in slow motion, room for when it
+    has crossed the link."""
 
-    __slots__ = ("moment", "moment_work", "peer", "tensor", "work")
+    __slots__ = ("moment", "peer", "tensors", "works")
 
-    def __init__(self, tensor: Tensor, peer: int, work: Any, moment: Tensor | None, moment_work: Any):
-        self.tensor, self.peer, self.work = tensor, peer, work
-        self.moment, self.moment_work = moment, moment_work
+    def __init__(self, tensors: Sequence[Tensor], peer: int, moment: Tensor | None, works: list[Any]):
+        self.tensors, self.peer, self.moment, self.works = tensors, peer, moment, works

@@ -60,12 +60,17 @@ class Strategy:
             if not callable(given):
                 raise TypeError(f"the {what} must be callable, not {type(given).__name__}")
         self.model, self.objective = model, objective
-        self.parameters = list(model.parameters())       # looked up once: walking the modules costs more than a bucket
+        named = self._trained_here(model)
+        self.parameters = [p for _, p in named]          # looked up once: walking the modules costs more than a bucket
         self.accumulate, self.clip_norm, self.autocast, self.seed = accumulate, clip_norm, autocast, seed
-        self.optimizer = optimizer(list(model.named_parameters()))
+        self.optimizer = optimizer(named)
         self.schedule = schedule(self.optimizer) if schedule else None
         self.updates = 0
         self.grad_norm: float | None = None
+
+    def _trained_here(self, model: nn.Module) -> list[tuple[str, nn.Parameter]]:
+        """The parameters that this rank updates, by name."""
+        return list(model.named_parameters())
 
     @property
     def device(self) -> torch.device:
@@ -151,10 +156,15 @@ class Strategy:
                 if p.grad is not None:
                     p.grad.mul_(divisor / count)
         if self.clip_norm is not None:
-            self.grad_norm = float(nn.utils.clip_grad_norm_(self.parameters, self.clip_norm))
+            self.grad_norm = self._clip(divisor / count if count else 1.0)
         self.optimizer.step()
         if self.schedule:
             self.schedule.step()
+
+    def _clip(self, scale: float) -> float:
+        """Shorten the whole gradient to `clip_norm` if it is longer; its length before. scale: what the gradients were
+        multiplied by since the exchange."""
+        return float(nn.utils.clip_grad_norm_(self.parameters, self.clip_norm))
 
     def forward_work(self, samples: int) -> float:
         """Floating-point operations of one forward, for slow motion and prediction."""

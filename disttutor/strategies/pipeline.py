@@ -1,0 +1,241 @@
+"""Pipeline parallelism: the layers cut into stages, each rank its own stages, micro-batches one behind the other.
+
+What is split: the layers (parameters, gradients and optimizer state of a rank are those of its stages) and the batch
+into micro-batches. What is kept whole: nothing; only a weight that two stages share lies on both. What is sent when: the
+output of a stage to the next one in forward, its gradient back in backward, once a micro-batch and boundary; at the end
+of a step the gradients of shared weights and a few numbers. How many bytes: twice a boundary's activations.
+
+Huang et al. 2019, "GPipe" (arXiv 1811.06965), section 2. When each rank does what is the schedule's business
+(`disttutor.plans.schedules`); the gradient is the same with every one, as it is a sum over micro-batches.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from disttutor.models import evaluating
+from disttutor.plans import Mesh, Plan, Schedule, StageWork, build_schedule, forward_pass, pipeline_step
+from disttutor.strategies.broadcast import broadcast_state, check_alike, describe, sum_over
+from disttutor.strategies.buckets import Bucket
+from disttutor.strategies.checks import check_state, whole_number
+from disttutor.strategies.groups import Group, group_along, subgroups, world
+from disttutor.strategies.messages import Messages
+from disttutor.strategies.pipeline_run import PipelineRun
+from disttutor.strategies.random_streams import random_stream
+from disttutor.strategies.shares import Batch, move, samples_of, split
+from disttutor.strategies.stage_state import StageState
+from disttutor.strategies.stages import Shape, Stages, cut_into, inputs_of, layers_of
+from disttutor.strategies.strategy import BACKWARD_WORK, FORWARD_WORK, Objective, OptimizerFactory, Strategy
+from disttutor.traces import recorder
+
+ScheduleBuilder = Callable[[int, int], Schedule]
+
+
+class Pipeline(Strategy):
+    """Pipeline-parallel training of `model` on every rank of the mesh's pipeline axis; all start from rank 0's weights.
+
+    Every rank is given the same whole model and the same batches. Afterwards its model holds the weights of its own
+    stages only; `full_state` has them all. The model is a Sequential or has `layers_in_order()`.
+
+    schedule: a name in `disttutor.plans.SCHEDULES`, a function of (ranks, micro-batches) that builds one, or a
+    Schedule. microbatches: how many a batch is cut into (fewer if there are fewer samples). virtual_stages: stages a
+    rank, for the schedules that leave a choice. cut: "evenly", "by weights", or the number of layers of each stage.
+    stage_work: floating-point operations of a stage or of each, for slow motion and prediction (default: by its number
+    of weights). Dropout draws from a stream of its own in each (step, micro-batch, stage). BatchNorm sees one
+    micro-batch at a time. The other arguments are those of `Strategy`, without `accumulate`.
+
+    Raises ValueError for an unknown schedule or cut, for more stages than layers, and for a mesh that does not fit;
+    TypeError for a model that cannot be cut.
+    """
+
+    def __init__(self, model: nn.Module, objective: Objective, optimizer: OptimizerFactory, *,
+                 mesh: Mesh | None = None, schedule: str | Schedule | ScheduleBuilder = "1F1B", microbatches: int = 4,
+                 virtual_stages: int | None = None, cut: str | Sequence[int] = "evenly",
+                 stage_work: StageWork | Sequence[StageWork] | None = None, **common: Any):
+        if "accumulate" in common:
+            raise TypeError("a pipeline accumulates over its micro-batches: give microbatches instead of accumulate")
+        whole_number("microbatches", microbatches, least=1)
+        self.pipe = pipeline_group(mesh)
+        self._given_schedule, self._virtual_stages = schedule, virtual_stages
+        first = self._schedule(microbatches)
+        self.stages = Stages(model, cut_into(layers_of(model), first.stages, cut),
+                             [first.rank_of(stage) for stage in range(first.stages)], self.pipe.index)
+        self._work = stage_work or [StageWork(FORWARD_WORK * n, BACKWARD_WORK / 2 * n, BACKWARD_WORK / 2 * n)
+                                    for n in self.stages.work]
+        if self.pipe.size > 1:
+            check_alike(self.pipe, {"the schedule": first.name, "microbatches": microbatches,
+                                    "the cut": [len(module) for module in self.stages.modules]} | describe(model))
+            broadcast_state(model, self.pipe)
+        self._tied = {name: owners for name, owners in self.stages.tied.items()
+                      if model.get_parameter(name).requires_grad}
+        self._tied_groups = subgroups(self.pipe, self._tied.values())
+        self._tied_nbytes = [(model.get_parameter(name).numel() + 1) * model.get_parameter(name).element_size()
+                             for name in self._tied]
+        self._state = StageState(model, self.stages, self.pipe, optimizer)
+        self.stages.let_go()
+        super().__init__(model, objective, optimizer, accumulate=microbatches, **common)
+        self._plans: dict[tuple, Plan] = {}
+        self._shapes: dict[tuple, list[list[Shape]]] = {}
+
+    def _trained_here(self, model: nn.Module) -> list[tuple[str, nn.Parameter]]:
+        # A rank whose stages have no weights trains an empty one: torch has no optimizer of nothing.
+        return self.stages.own_parameters() or [("nothing", nn.Parameter(torch.zeros(0)))]
+
+    def _schedule(self, microbatches: int) -> Schedule:
+        """The schedule for so many micro-batches, which for the last batch may be fewer."""
+        given, ranks = self._given_schedule, self.pipe.size
+        if isinstance(given, str):
+            return build_schedule(given, ranks, microbatches, self._virtual_stages)
+        built = given if isinstance(given, Schedule) else given(ranks, microbatches)
+        if (built.ranks, built.microbatches) != (ranks, microbatches):
+            raise ValueError(f"schedule {built.name!r} is for {built.ranks} ranks and {built.microbatches} "
+                             f"micro-batches; here are {ranks} ranks and {microbatches} micro-batches with samples")
+        return built
+
+    # ------------------------------------------------------------------------------------------------- the step
+
+    def _forward_backward(self, microbatches: Sequence[Batch], divisor: int) -> tuple[Tensor, Any]:
+        full = [(place, move(m, self.device)) for place, m in enumerate(microbatches) if samples_of(m)]
+        self._divisor = divisor
+        total, count = torch.zeros((), dtype=torch.float64, device=self.device), 0
+        if not full:
+            return total, count
+        places, batches = zip(*full, strict=True)
+        plan = self._plan(batches)
+        run = self._run(batches, divisor, lambda stage, m: self._surroundings(stage, places[m]),
+                        split=any(op.kind == "backward_weight" for op in plan))
+        run.execute(plan.ops[self.pipe.index])
+        for m in sorted(run.losses):
+            total, count = total + run.losses[m][0], count + run.losses[m][1]
+        return total, count
+
+    def _run(self, batches: Sequence[Batch], divisor: float, surroundings: Callable, *, objective: Any = None,
+             split: bool = False) -> PipelineRun:
+        return PipelineRun(self.stages, Messages(self.pipe), [self._shapes_of(b) for b in batches],
+                           objective or self.objective, batches, divisor=divisor, surroundings=surroundings,
+                           device=self.device, split=split)
+
+    def _surroundings(self, stage: int, place: int) -> ExitStack:
+        inside = ExitStack()
+        if self.seed is not None:
+            own = (stage,) if stage else ()             # with one stage the stream is that of one process
+            inside.enter_context(random_stream(self.device, self.seed, self.updates, place, *own))
+        if self.autocast:
+            inside.enter_context(torch.autocast(self.device.type, self.autocast))
+        return inside
+
+    def _exchange(self, total: Tensor, count: Any) -> tuple[float, float]:
+        if self.pipe.size == 1:
+            return super()._exchange(total, count)
+        for number, (name, owners) in enumerate(self._tied.items()):
+            if self.pipe.index in owners:
+                bucket = Bucket([self.model.get_parameter(name)], 0)
+                bucket.lie_in(None)
+                bucket.complete(())
+                self._sum(bucket.buffer, self._tied_groups[owners], bucket=number)
+                bucket.hand_out()
+        row = torch.tensor([float(total), float(count), self._divisor, self.updates, self._squares()],
+                           dtype=torch.float64, device=self.device)
+        self._sum(row, self.pipe)
+        total, count, divisors, updates, self._all_squares = row.tolist()
+        if divisors != self.pipe.size * self._divisor or updates != self.pipe.size * self.updates:
+            raise ValueError(f"rank {world()[0]} was given {self._divisor} samples in update {self.updates}, and all "
+                             f"{self.pipe.size} ranks together {divisors:g} and {updates:g}: a pipeline's ranks take "
+                             "the same batches, and the same number of steps")
+        return total, count
+
+    def _sum(self, buffer: Tensor, group: Group, **about: int) -> None:
+        log = recorder()
+        begun = log.begin()
+        dist.all_reduce(buffer, group=group.handle)
+        log.end(begun, "all_reduce", nbytes=buffer.nbytes, group=group.ranks, process_group=group.handle, **about)
+
+    def _squares(self) -> float:
+        """The sum of this rank's squared gradients; those of a shared weight count on its first rank only."""
+        if self.clip_norm is None:
+            return 0.0
+        counted = [p.grad for name, p in self.stages.own_parameters()
+                   if p.grad is not None and self.stages.owners[name][0] == self.pipe.index]
+        return sum(float(g.double().square().sum()) for g in counted)
+
+    def _clip(self, scale: float) -> float:
+        if self.pipe.size == 1:
+            return super()._clip(scale)
+        norm = scale * self._all_squares**0.5
+        nn.utils.clip_grads_with_norm_(self.parameters, self.clip_norm, torch.tensor(norm, dtype=torch.float64, device=self.device))
+        return norm
+
+    # ------------------------------------------------------------------------------------------------- the plan
+
+    def plan(self, batch: Batch) -> Plan:
+        """What every rank does in one step on a global batch like this one, before it is done."""
+        return self._plan([m for m in split(batch, self.accumulate) if samples_of(m)])
+
+    def _plan(self, batches: Sequence[Batch]) -> Plan:
+        shapes = [self._shapes_of(m) for m in batches]
+        key = tuple((samples_of(m), *map(tuple, s)) for m, s in zip(batches, shapes, strict=True))
+        if key not in self._plans:
+            self._plans[key] = plan = pipeline_step(
+                self._schedule(len(batches)), work=self._work, samples=[samples_of(m) for m in batches],
+                boundary_bytes=lambda boundary, m: nbytes_of(shapes[m][boundary]),
+                tied=list(zip(self._tied.values(), self._tied_nbytes, strict=True)))
+            plan.check()
+        return self._plans[key]
+
+    def _shapes_of(self, microbatch: Batch) -> list[list[Shape]]:
+        if self.pipe.size == 1 and len(self.stages.modules) == 1:
+            return []
+        inputs = inputs_of(self.objective, microbatch)
+        key = tuple((tuple(t.shape), t.dtype) for t in inputs)
+        if key not in self._shapes:
+            self._shapes[key] = self.stages.boundary_shapes(inputs)
+        return self._shapes[key]
+
+    # ------------------------------------------------------------------------------------------------- the state
+
+    def full_state(self) -> dict[str, Any]:
+        return self._state.whole(self.optimizer) | {
+            "optimizer kind": type(self.optimizer).__name__, "updates": self.updates,
+            "schedule": self.schedule.state_dict() if self.schedule else None}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        check_state(state, self.optimizer, self.schedule)
+        self._state.load(state, self.optimizer)
+        if self.schedule:
+            self.schedule.load_state_dict(dict(state["schedule"]))
+        self.updates = state["updates"]
+
+    @torch.no_grad()
+    def evaluate(self, measure: Objective, data: Batch, batch_size: int = 1024) -> float:
+        whole_number("batch_size", batch_size, least=1)
+        pieces = [p for p in split(data, max(1, -(-samples_of(data) // batch_size))) if samples_of(p)]
+        total, count = torch.zeros((), dtype=torch.float64, device=self.device), 0
+        with evaluating(self.model):
+            if pieces:
+                recorder().next_step(self.updates)
+                run = self._run([move(p, self.device) for p in pieces], 1, lambda stage, m: ExitStack(),
+                                objective=measure)
+                stages_of = [[s for s, r in enumerate(self.stages.rank_of) if r == rank]
+                             for rank in range(self.pipe.size)]
+                run.execute(forward_pass(stages_of, len(pieces)).ops[self.pipe.index])
+                for m in sorted(run.losses):
+                    total, count = total + run.losses[m][0], count + run.losses[m][1]
+        summed = sum_over(self.pipe, total, count)
+        return summed[0] / summed[1] if summed[1] else 0.0
+
+
+def pipeline_group(mesh: Mesh | None) -> Group:
+    """This rank's place in the pipeline. Raises ValueError for a mesh with other axes."""
+    mesh = mesh or Mesh(pipeline=world()[1])
+    if mesh.world_size != mesh.pipeline:
+        raise ValueError(f"pipeline parallelism alone needs a mesh with only a pipeline axis, not {mesh.sizes}")
+    return group_along(mesh, "pipeline")
+
+
+def nbytes_of(shapes: Sequence[Shape]) -> int:
+    """Bytes of the tensors that pass a boundary."""
+    return sum(torch.Size(shape).numel() * dtype.itemsize for shape, dtype in shapes)

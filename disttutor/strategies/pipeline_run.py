@@ -1,0 +1,164 @@
+"""The interpreter of a pipeline's plan: this rank's list, executed with real tensors and real messages.
+
+A table leads from the kind of an operation to the method that does it. The order is the plan's alone, so one
+interpreter runs every schedule, and what it writes down can be held against the plan operation by operation.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from disttutor.plans import RECEIVES, Op
+from disttutor.strategies.messages import Expected, Messages
+from disttutor.strategies.shares import Batch
+from disttutor.strategies.split_backward import SplitBackward
+from disttutor.strategies.stages import Shape, Stages, Tail, apply, as_tensors, inputs_of
+from disttutor.traces import recorder
+
+AHEAD = 2           # messages for which there is room before they are needed: they come in while the rank computes
+At = tuple[int, int]                                    # (stage, micro-batch)
+
+
+class PipelineRun:
+    """One run of a plan on this rank.
+
+    shapes[m][boundary]: of the tensors that pass it in micro-batch m. divisor: what each loss is divided by before its
+    backward. surroundings(stage, m): a context for the forward (random stream, autocast). ranks: the global ranks of
+    the plan's ranks. split: whether backward and backward_weight come apart.
+    """
+
+    def __init__(self, stages: Stages, messages: Messages, shapes: Sequence[Sequence[Sequence[Shape]]],
+                 objective: Callable, microbatches: Sequence[Batch], *, divisor: float,
+                 surroundings: Callable[[int, int], AbstractContextManager], device: torch.device, split: bool = False):
+        self.stages, self.messages, self.shapes = stages, messages, shapes
+        self.objective, self.microbatches, self.divisor = objective, microbatches, divisor
+        self.surroundings, self.device, self.split = surroundings, device, split
+        self.last = len(stages.modules) - 1
+        self.losses: dict[int, tuple[Tensor, Any]] = {}             # micro-batch -> sum of its losses, their count
+        self.given: dict[At, list[Tensor]] = {}                     # what a stage's forward is given
+        self.kept: dict[At, tuple[list[Tensor], list[Tensor]]] = {}     # given and made: the activations in flight
+        self.gradients: dict[At, list[Tensor | None]] = {}          # of what a stage made, from the stage behind
+        self.outgoing: dict[At, list[Tensor]] = {}                  # gradients for the stage before
+        self.halves: dict[At, SplitBackward] = {}
+        self.sent: dict[tuple[int, int], list[Any]] = {}            # activations under way: (boundary, micro-batch)
+        self.do = {"forward": self.forward, "backward": self.backward, "backward_weight": self.backward_weight,
+                   "send": self.send, "recv": self.recv}
+
+    def execute(self, ops: Sequence[Op]) -> None:
+        """All of `ops` that are a pipeline's, in their order."""
+        self.to_come = deque(op for op in ops if op.kind in RECEIVES)
+        self.expected: dict[tuple, list[Expected]] = {}
+        for _ in range(AHEAD):
+            self._make_room()
+        for op in ops:
+            if op.kind in self.do:
+                self.do[op.kind](op)
+        self.messages.finish()
+
+    # ------------------------------------------------------------------------------------------------- computing
+
+    def forward(self, op: Op) -> None:
+        stage, m = at = op.stage, op.microbatch
+        log = recorder()
+        begun = log.begin()
+        module, microbatch = self.stages.modules[stage], self.microbatches[m]
+        given = self.given.pop(at, None)
+        if given is None and stage < self.last:                     # the first stage takes it from the batch
+            given = inputs_of(self.objective, microbatch)
+        with self.surroundings(stage, m):
+            if stage == self.last:
+                tail = module if given is None else Tail(module, given)
+                total, count = self.objective(tail, microbatch)
+                self.losses[m] = (total.detach(), count)
+                made = [total / self.divisor]
+            else:
+                made = as_tensors(apply(module, given), f"stage {stage}")
+                made = [t.to(dtype) for t, (_, dtype) in zip(made, self.shapes[m][stage], strict=True)]
+        if torch.is_grad_enabled():
+            self.kept[at] = given or [], made
+        if stage < self.last and self.stages.rank_of[stage + 1] == self.stages.rank:
+            self.given[stage + 1, m] = [_leaf(t.detach()) for t in made]
+        elif stage < self.last:
+            self.outgoing[stage, m] = [t.detach().contiguous() for t in made]
+        log.end(begun, "forward", stage=stage, microbatch=m, flops=op.flops)
+
+    def backward(self, op: Op) -> None:
+        stage, m = at = op.stage, op.microbatch
+        log = recorder()
+        begun = log.begin()
+        given, made = self.kept.pop(at)
+        gradients = None if stage == self.last else self.gradients.pop(at)
+        pairs = [(t, None if gradients is None else g) for t, g in zip(made, gradients or made, strict=True)
+                 if t.requires_grad]
+        outputs, into = [t for t, _ in pairs], None if gradients is None else [g for _, g in pairs]
+        inputs = [t for t in given if t.requires_grad]
+        if self.split:
+            half = self.halves[at] = SplitBackward(outputs, inputs, self.stages.modules[stage].parameters())
+            found = half.input_gradients(into)
+        else:
+            if outputs:
+                torch.autograd.backward(outputs, into)
+            found = [t.grad for t in inputs]
+        found = [torch.zeros_like(t) if g is None else g for t, g in zip(inputs, found, strict=True)]
+        if stage > 0 and self.stages.rank_of[stage - 1] == self.stages.rank:
+            self.gradients[stage - 1, m] = _among(found, self.kept[stage - 1, m][1])
+        elif stage > 0:
+            self.outgoing[stage, m] = [g.contiguous() for g in found]
+        log.end(begun, "backward", stage=stage, microbatch=m, flops=op.flops)
+
+    def backward_weight(self, op: Op) -> None:
+        log = recorder()
+        begun = log.begin()
+        self.halves.pop((op.stage, op.microbatch)).weight_gradients()
+        log.end(begun, "backward_weight", stage=op.stage, microbatch=op.microbatch, flops=op.flops)
+
+    # ------------------------------------------------------------------------------------------------- messages
+
+    def send(self, op: Op) -> None:
+        boundary, m = op.boundary, op.microbatch
+        forward = self.stages.rank_of[boundary] == self.stages.rank
+        tensors = self.outgoing.pop((boundary if forward else boundary + 1, m))
+        works = self.messages.send(tensors, self.messages.group.ranks[op.peer], tag=self._tag(boundary, m, forward),
+                                   boundary=boundary, microbatch=m)
+        if forward:
+            self.sent[boundary, m] = works
+
+    def recv(self, op: Op) -> None:
+        boundary, m = op.boundary, op.microbatch
+        tensors = self.messages.receive(self.expected.pop(op.key), boundary=boundary, microbatch=m)
+        self._make_room()
+        if self.stages.rank_of[boundary] != self.stages.rank:
+            self.given[boundary + 1, m] = [_leaf(t) for t in tensors]
+            return
+        for work in self.sent.pop((boundary, m), ()):                # its gradient is back: the activation has left
+            self.messages.settle(work)
+        self.gradients[boundary, m] = _among(tensors, self.kept[boundary, m][1])
+
+    def _make_room(self) -> None:
+        """Offer the network room for the next message that has none yet."""
+        if not self.to_come:
+            return
+        op = self.to_come.popleft()
+        backward = self.stages.rank_of[op.boundary] == self.stages.rank
+        room = [torch.empty(shape, dtype=dtype, device=self.device)
+                for shape, dtype in self.shapes[op.microbatch][op.boundary] if dtype.is_floating_point or not backward]
+        self.expected[op.key] = self.messages.expect(room, self.messages.group.ranks[op.peer],
+                                                     tag=self._tag(op.boundary, op.microbatch, not backward))
+
+    def _tag(self, boundary: int, microbatch: int, forward: bool) -> int:
+        """Messages between the same two ranks may overtake one another: each has a number of its own."""
+        return (boundary * len(self.microbatches) + microbatch) * 2 + forward
+
+
+def _leaf(tensor: Tensor) -> Tensor:
+    return tensor.requires_grad_() if tensor.is_floating_point() and torch.is_grad_enabled() else tensor
+
+
+def _among(gradients: Sequence[Tensor], made: Sequence[Tensor]) -> list[Tensor | None]:
+    """The gradients, one for each floating-point tensor, each at the place of its tensor among all that were made."""
+    rest = iter(gradients)
+    return [next(rest) if t.is_floating_point() else None for t in made]
