@@ -10,6 +10,7 @@ from disttutor.figures.svg import number
 from disttutor.traces import Span
 from disttutor.traces.arrows import pairs
 
+FEW = 130                   # lines that are drawn however near they are
 APART = 16.0                # pixels between the lines of one pair of ranks; closer ones cannot be followed
 MOST = 1500                 # lines in one picture
 HEAD = 4.5                  # length of an arrow head
@@ -22,33 +23,38 @@ class Chosen:
     lines: list[tuple[Span, Span]]
     all: int
 
-    @property
-    def note(self) -> str:
-        """What a reader must know of lines that are left away; nothing if none are."""
-        if len(self.lines) == self.all:
-            return ""
-        if not self.lines:
-            return f"The {self.all:,} messages are too many to be followed: their lines are left away."
-        return f"Lines are drawn for {len(self.lines):,} of the {self.all:,} messages; more could not be told apart."
+
+def note(chosen: list[Chosen]) -> str:
+    """What a reader must know of lines that are left away; nothing if none are."""
+    drawn, there = sum(len(some.lines) for some in chosen), sum(some.all for some in chosen)
+    if drawn == there:
+        return ""
+    if not drawn:
+        return f"The {there:,} messages are too many to be followed: their lines are left away."
+    return f"Lines are drawn for {drawn:,} of the {there:,} messages; more could not be told apart."
 
 
 def choose(content: Content, pixels_per_second: float) -> Chosen:
-    """For each pair of ranks its first message, its last, and those between that are far enough apart."""
+    """All messages if they are few; else for each pair of ranks its first, its last, and those between that are far
+    enough apart."""
+    every = pairs(content.trace)
+    if len(every) <= FEW:
+        return Chosen(every, len(every))
     channels: dict[tuple[int, int], list[tuple[Span, Span]]] = defaultdict(list)
-    for send, receive in pairs(content.trace):
+    for send, receive in every:
         channels[send.rank, receive.rank].append((send, receive))
-    kept, count = [], 0
+    kept = []
     for messages in channels.values():
         messages.sort(key=lambda pair: (pair[1].end, pair[0].start))
-        count += len(messages)
         last = messages[-1]
-        free = -1.0
+        end = last[1].end * pixels_per_second
+        free = float("-inf")                                # from where on the next line may land
         for pair in messages:
             x = pair[1].end * pixels_per_second
-            if pair is last or (free < 0 or x >= free) and (last[1].end * pixels_per_second - x >= APART):
+            if pair is last or x >= free and (end - x >= APART or pair is messages[0]):
                 kept.append(pair)
-                free = max(x + APART, 0.0)
-    return Chosen(kept if len(kept) <= MOST else [], count)
+                free = x + APART
+    return Chosen(kept if len(kept) <= MOST else [], len(every))
 
 
 def drawn(ends: list[tuple[float, float, float, float]]) -> list[str]:

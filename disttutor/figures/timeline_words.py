@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from disttutor.figures.content import Content
 from disttutor.figures.lanes import Box, look_of
-from disttutor.figures.message_lines import Chosen
+from disttutor.figures.message_lines import Chosen, note
 from disttutor.figures.style import IDLE, IDLE_LINE, INK, LOOKS, MUTED, listing, mix, quantity, text_on
 from disttutor.figures.svg import number, pattern, rect, text, text_width, wrap
 
@@ -86,7 +86,8 @@ def _notes(contents: Sequence[Content], boxes: list[Box], lines: list[Chosen], h
         notes.append("Number after a dot: bucket.")
     if any(chosen.lines for chosen in lines):
         notes.append("Arrow: a message, from the start of its send to the end of its receive.")
-    notes += dict.fromkeys(chosen.note for chosen in lines if chosen.note)
+    if left_away := note(lines):
+        notes.append(left_away)
     if any(c.depth["receives"] for c in contents):
         notes.append("A receive lasts from when its rank is ready for it, waiting included.")
     if activations:

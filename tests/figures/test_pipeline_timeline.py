@@ -216,11 +216,11 @@ def test_4_stages_and_64_microbatches_stay_small_with_first_and_last_visible():
 
 
 def test_arrows_that_are_left_keep_their_distance_and_the_first_and_last():
-    content = Content(one_f_one_b(2, 64))
+    content = Content(one_f_one_b(2, 100))
     pixels = 700 / content.makespan
     chosen = choose(content, pixels)
     every = pairs(content.trace)
-    assert chosen.all == len(every) == 128
+    assert chosen.all == len(every) == 200
     for src in (0, 1):
         ends = sorted(r.end for s, r in chosen.lines if s.rank == src)
         all_ends = sorted(r.end for s, r in every if s.rank == src)
