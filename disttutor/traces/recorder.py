@@ -39,6 +39,7 @@ class Event(NamedTuple):
     peer: int | None
     subject: dict[str, int]
     after: Sequence[int]            # places in the log of the operations that this one waited for
+    issued: int = 0                 # when the rank came to it, where that is not its start (slow motion)
 
 
 class Recorder:
@@ -97,13 +98,14 @@ class Recorder:
             waited = (*waited, self._last)
         self._last = len(self.events)
         # A plain tuple, as an Event would double what it costs; `merge` makes it one.
-        self.events.append((kind, start, end, cpu, self.step, nbytes, flops, group, peer, subject, waited))
+        self.events.append((kind, start, end, cpu, self.step, nbytes, flops, group, peer, subject, waited, begun[0]))
 
     def launch(self, work: Any, kind: str, *, nbytes: int = 0, group: tuple[int, ...] = (), peer: int | None = None,
                process_group: Any = None, **subject: int) -> "Flight":
         """`work` (of an asynchronous operation, just issued) goes on beside what this rank does next."""
         after = () if self._last is None else (self._last,)
-        event = Event(kind, perf_counter_ns(), 0, 0, self.step, nbytes, 0.0, group, peer, subject, after)
+        now = perf_counter_ns()
+        event = Event(kind, now, 0, 0, self.step, nbytes, 0.0, group, peer, subject, after, now)
         flight = Flight(work, len(self.events), event, process_group)
         self.events.append(None)
         return flight
@@ -229,8 +231,10 @@ def merge(logs: list[dict[str, Any]], *, source: str = "measured", note: str = "
         def seconds(moment: int, ahead: int = zero + offset) -> float:
             return (moment - ahead) / 1e9
 
-        spans += [Span(_op(rank, e, entries), seconds(e.start), seconds(e.end), max(0, e.cpu) / 1e9, e.step)
-                  for e in entries if e]
+        # What holds another operation within it came first, though it was written down last.
+        in_order = sorted((e for e in entries if e), key=lambda e: e.issued or e.start)
+        spans += [Span(_op(rank, e, entries), seconds(e.start), seconds(e.end), max(0, e.cpu) / 1e9, e.step, place)
+                  for place, e in enumerate(in_order)]
         counters += [Counter(rank, name, seconds(at), value) for name, at, value in log["counters"]]
         for end, peer, nbytes, tag, at in log["messages"]:
             route = (rank, peer) if end == "send" else (peer, rank)

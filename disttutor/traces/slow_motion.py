@@ -12,7 +12,7 @@ from typing import Any
 
 from disttutor.plans import Machine
 
-CATCH_UP = 0.25         # share of an operation's time by which it may begin late without ending late
+CATCH_UP = 0.5          # share of an operation's time by which it may begin late without ending late
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ class Span:
     """One operation, done: `op` from `start` to `end` (seconds on the trace's axis), in training step `step`.
 
     cpu: seconds of processor time that the rank's own thread spent in it; less than the duration where the rank waited
-    for the processor, for a peer, or slept out slow motion.
+    for the processor, for a peer, or slept out slow motion. place: its number in the order in which the rank came to
+    its operations, which is not always that of their starts (a message may have to wait for its port).
     """
 
     op: Op
@@ -21,6 +22,7 @@ class Span:
     end: float
     cpu: float = 0.0
     step: int = 0
+    place: int = 0
 
     @property
     def rank(self) -> int:
@@ -144,6 +146,6 @@ class Trace:
 
     def plan(self, step: int) -> Plan:
         """What was done in one step, as a plan: each rank's operations in the order in which it issued them."""
-        ops = [tuple(s.op for s in sorted(self.of(rank), key=lambda s: (s.start, s.end)) if s.step == step)
+        ops = [tuple(s.op for s in sorted(self.of(rank), key=lambda s: (s.place, s.start, s.end)) if s.step == step)
                for rank in range(self.world_size)]
         return Plan(name=f"recorded step {step}", ops=tuple(ops), mesh=Mesh(data=self.world_size))
