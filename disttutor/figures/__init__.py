@@ -10,7 +10,7 @@ from disttutor.figures.gradient_sync import gradient_sync
 from disttutor.figures.losses import losses
 from disttutor.figures.message_grid import message_grid
 from disttutor.figures.messages import message_step
-from disttutor.figures.moments import Moment
+from disttutor.figures.moments import Moment, moments_of
 from disttutor.figures.picture import Picture
 from disttutor.figures.scaling import scaling
 from disttutor.figures.sizes import Crossover, crossovers, sizes
@@ -18,4 +18,5 @@ from disttutor.figures.svg import Svg
 from disttutor.figures.timeline import compare, timeline
 
 __all__ = ["Crossover", "Moment", "Picture", "Svg", "bars", "compare", "crossovers", "curves", "equality",
-           "gradient_sync", "losses", "message_grid", "message_step", "scaling", "sizes", "timeline"]
+           "gradient_sync", "losses", "message_grid", "message_step", "moments_of", "scaling", "sizes",
+           "timeline"]

@@ -79,8 +79,8 @@ def labels(op: Op, many_microbatches: bool) -> tuple[str, ...]:
     microbatch = str(op.microbatch) if op.microbatch is not None and many_microbatches else ""
     if op.lane == COMM:
         return tuple(dict.fromkeys(w for w in (letters + microbatch + bucket, microbatch + bucket) if w))
-    return tuple(dict.fromkeys(w for w in (letters + microbatch + bucket, letters + microbatch, microbatch, letters)
-                               if w))
+    # A letter alone would be read as a box without a number, beside others that have one.
+    return tuple(dict.fromkeys(w for w in (letters + microbatch + bucket, letters + microbatch, microbatch or letters)))
 
 
 def tooltip(span: Span) -> str:

@@ -7,6 +7,7 @@ from disttutor.figures.message_lines import drawn
 from disttutor.figures.moments import Moment, Story, numbers
 from disttutor.figures.style import BORDER, COOL, GRID, INK, MUTED, PANEL, WARM, mix, quantity
 from disttutor.figures.svg import Svg, drawing, line, rect, text, text_width, wrap
+from disttutor.plans import Plan
 
 EDGE, SIZE, SMALL, TINY = 14, 11, 9.5, 8.5
 LEFT, RIGHT = 70, 78                        # room for the ranks' names; for what each has sent
@@ -14,17 +15,17 @@ ROW, BAR = 46, 26                           # from rank to rank; height of the b
 PARTIAL = mix(COOL, "#ffffff", 0.55)
 
 
-def message_grid(moments: Sequence[Moment], *, title: str = "All rounds of messages",
+def message_grid(moments: Sequence[Moment] | Plan, *, title: str = "All rounds of messages",
                  chunk_nbytes: int | Sequence[int] | None = None,
                  complete_with: Sequence[Sequence[int]] | None = None, width: int = 1000) -> Svg:
     """Every round of `moments` side by side, with what each rank holds before, between and after them.
 
-    A rank's chunks are bars, as high as the share of the contributions that are in them. chunk_nbytes and complete_with
-    as for `message_step`.
+    A rank's chunks are bars, as high as the share of the contributions that are in them. moments, chunk_nbytes and
+    complete_with as for `message_step`.
 
     Raises ValueError as `moments.Story` does, and for more rounds than the width has room for.
     """
-    story = Story(moments, chunk_nbytes, complete_with)
+    story = Story.of(moments, chunk_nbytes, complete_with)
     grid = _Grid(story, width)
     parts, y = [], float(EDGE)
     for words in wrap(title, width - 2 * EDGE, 14, bold=True):
@@ -43,7 +44,7 @@ def message_grid(moments: Sequence[Moment], *, title: str = "All rounds of messa
         parts.append(text(EDGE, y, words, size=SMALL, fill=MUTED))
     about = f"{title}: {story.ranks} ranks, {story.chunks} chunks, {story.rounds} rounds"
     said = [f"Round {at}: " + "; ".join(f"rank {src} to rank {dst}, {numbers(chunks)}" for src, dst, chunks in
-                                        moment.messages) for at, moment in enumerate(moments) if moment.messages]
+                                        moment.messages) for at, moment in enumerate(story.moments) if moment.messages]
     return drawing(parts, width, y + EDGE, alt=f"{about}. {sums} {'. '.join(said)}.", plain=f"{about}.")
 
 

@@ -6,6 +6,7 @@ from math import cos, hypot, pi, sin
 from disttutor.figures.moments import Message, Moment, Story, numbers
 from disttutor.figures.style import BORDER, INK, MUTED, PANEL, WARM, mix, plain_number, quantity
 from disttutor.figures.svg import Svg, drawing, number, rect, text, text_width, wrap
+from disttutor.plans import Plan
 
 EDGE, SIZE, SMALL = 14, 11, 9.5
 CELLS, HIGH = 176, 22                       # width of all cells of a rank; height of a cell
@@ -17,19 +18,20 @@ ARRIVED = "#0072b2"
 Point = tuple[float, float]
 
 
-def message_step(moments: Sequence[Moment], at: int, *, title: str = "What every rank holds",
+def message_step(moments: Sequence[Moment] | Plan, at: int, *, title: str = "What every rank holds",
                  chunk_nbytes: int | Sequence[int] | None = None,
                  complete_with: Sequence[Sequence[int]] | None = None, width: int = 1000) -> Svg:
     """Moment `at` of `moments`: each rank with its chunks, and the messages of the round that led to this moment.
 
-    chunk_nbytes: size of every chunk, or one for each; without it what was sent is counted in chunks. complete_with:
-    for each chunk the ranks whose contributions a complete one has; all ranks unless told (for a broadcast from rank 0
-    it is [(0,)] * chunks). All moments of one list make pictures of one size.
+    moments: a list, or a collective's plan (of `disttutor.plans.collectives`), whose moments are worked out; it says
+    itself what the next two say. chunk_nbytes: size of every chunk, or one for each; without it what was sent is
+    counted in chunks. complete_with: for each chunk the ranks whose contributions a complete one has; all ranks unless
+    told (for a broadcast from rank 0 it is [(0,)] * chunks). All moments of one list make pictures of one size.
 
     Raises ValueError as `moments.Story` does, for a moment that is not there, for more than 10 ranks or 16 chunks
     (`message_grid` draws more), and below 600 pixels.
     """
-    story = Story(moments, chunk_nbytes, complete_with)
+    story = Story.of(moments, chunk_nbytes, complete_with)
     if not 0 <= at <= story.rounds:
         raise ValueError(f"there is no moment {at}; the moments are 0 (before anything is sent) to {story.rounds}")
     if story.ranks > MOST_RANKS or story.chunks > MOST_CHUNKS:
@@ -41,7 +43,7 @@ def message_step(moments: Sequence[Moment], at: int, *, title: str = "What every
     for words in wrap(title, width - 2 * EDGE, 14, bold=True):
         y += 18
         parts.append(text(EDGE, y - 4, words, size=14, bold=True))
-    lines = max(len(wrap(_when(story, n), width - 2 * EDGE, SIZE)) for n in range(len(moments)))
+    lines = max(len(wrap(_when(story, n), width - 2 * EDGE, SIZE)) for n in range(len(story.moments)))
     for n, words in enumerate(wrap(_when(story, at), width - 2 * EDGE, SIZE)):
         parts.append(text(EDGE, y + 14 * (n + 1), words, size=SIZE, fill=MUTED))
     y += 14 * lines + 12

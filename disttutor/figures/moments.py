@@ -4,6 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from disttutor.plans import Plan
+from disttutor.plans.partial_sums import partial_sums
+
 Message = tuple[int, int, tuple[int, ...]]                  # from rank, to rank, which chunks
 
 
@@ -54,6 +57,23 @@ class Story:
             raise ValueError(f"complete_with names the contributions of {len(wanted)} chunks; there are {self.chunks}")
         object.__setattr__(self, "nbytes", None if sizes is None else tuple(sizes))
         object.__setattr__(self, "complete", tuple(tuple(sorted(some)) for some in wanted))
+
+    @classmethod
+    def of(cls, given: Sequence[Moment] | Plan, chunk_nbytes: int | Sequence[int] | None = None,
+           complete_with: Sequence[Sequence[int]] | None = None) -> "Story":
+        """The story of moments, or of a collective's plan, which knows its chunks' sizes and contributions itself."""
+        if not isinstance(given, Plan):
+            return cls(given, chunk_nbytes, complete_with)
+        moments = moments_of(given)
+        goal = given.goal
+        wanted: dict[int, int] = {}
+        for rank in range(goal.world):
+            wanted |= goal.in_the_end(rank)
+        chunks = range(len(goal.sizes))
+        sizes = [goal.nbytes((c,)) for c in chunks]
+        contributions = [[r for r in range(goal.world) if wanted.get(c, 0) >> r & 1] for c in chunks]
+        return cls(moments, sizes if chunk_nbytes is None else chunk_nbytes,
+                   contributions if complete_with is None else complete_with)
 
     @property
     def ranks(self) -> int:
@@ -108,6 +128,15 @@ class Story:
         for src, dst, _ in moment.messages:
             if src == dst:
                 raise ValueError(f"{where} has rank {src} send to itself; a message goes to another rank")
+
+
+def moments_of(plan: Plan) -> list[Moment]:
+    """What every rank holds before `plan`, a collective's, and after each of its rounds; with the name of each round's
+    phase as title. Raises ValueError for another plan, and what `partial_sums` raises for one that cannot run."""
+    steps = partial_sums(plan)
+    phases = [name for name, rounds in plan.goal.phases for _ in range(rounds)]
+    return [Moment(phases[k - 1] if 0 < k <= len(phases) else "", step.holds, step.messages)
+            for k, step in enumerate(steps)]
 
 
 def numbers(chunks: Sequence[int]) -> str:

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 from drawn import SVG, outside, root, texts
 
-from disttutor.figures import Moment, message_grid, message_step
+from disttutor.figures import Moment, message_grid, message_step, moments_of
 from disttutor.figures.messages import RANKS
 from disttutor.figures.moments import Story, numbers
+from disttutor.plans import Mesh, Plan
+from disttutor.plans.collectives import collective
 
 
 def exchange() -> list[Moment]:
@@ -218,3 +220,31 @@ def test_a_story_counts():
     assert [sum(story.finished(at, r, c) for r in range(4) for c in range(4)) for at in range(7)] == [
         0, 0, 0, 4, 8, 12, 16]
     assert [story.sent(at, 2) for at in range(7)] == [0, 10, 20, 30, 40, 50, 60]
+
+
+# ---------------------------------------------------------------------------------------------------------- from a plan
+
+
+def test_a_plan_is_drawn_as_its_moments():
+    plan = collective("all_reduce", "ring", 4, 1000, itemsize=8)
+    figure = message_step(plan, 4, title="Ring")
+    by_hand = message_step(ring(4), 4, title="Ring", chunk_nbytes=2000)
+    assert figure.svg == by_hand.svg
+    assert [m.title for m in moments_of(plan)] == ["", *["reduce-scatter"] * 3, *["all-gather"] * 3]
+
+
+@pytest.mark.parametrize(("kind", "algorithm", "first", "last"), [
+    ("broadcast", "tree", 1, 4), ("all_gather", "ring", 4, 16), ("reduce", "tree", 0, 1),
+    ("reduce_scatter", "ring", 0, 4), ("all_reduce", "tree", 0, 4), ("all_to_all", "pairwise", 16, 16),
+])
+def test_what_is_complete_is_what_the_collective_wants(kind, algorithm, first, last):
+    plan = collective(kind, algorithm, 4, 8)
+    rounds = len(moments_of(plan)) - 1
+    assert len(frames(message_step(plan, 0))) == first
+    assert len(frames(message_step(plan, rounds))) >= last
+    assert outside(message_grid(plan)) == []
+
+
+def test_a_plan_that_is_no_collective_is_refused():
+    with pytest.raises(ValueError, match="is no collective's"):
+        message_step(Plan("nothing", ((),), Mesh()), 0)
