@@ -26,7 +26,7 @@ from disttutor.strategies.batch_norm import SynchronizedBatchNorm, synchronize_b
 from disttutor.strategies.broadcast import broadcast_state, check_alike, describe, sum_over
 from disttutor.strategies.buckets import Bucket, Exchange, gradients_of, sparse_parameters
 from disttutor.strategies.checks import whole_number
-from disttutor.strategies.collectives import ring_all_reduce
+from disttutor.strategies.collectives import all_reduce
 from disttutor.strategies.groups import group_along
 from disttutor.strategies.shares import Batch, share_sizes
 from disttutor.strategies.strategy import BACKWARD_WORK, Header, Objective, OptimizerFactory, Strategy
@@ -172,11 +172,7 @@ class DataParallel(Strategy):
         def keep(moment: str) -> None:
             self.snapshots.append((moment, bucket.buffer[:elements].detach().cpu().clone()))
 
-        log = recorder()
-        begun = log.begin()
-        ring_all_reduce(bucket.buffer, self.group, keep)
-        log.end(begun, "all_reduce", nbytes=bucket.buffer.nbytes, group=self.group.ranks,
-                process_group=self.group.handle, bucket=b)
+        all_reduce(bucket.buffer, self.group, "ring", observe=keep, bucket=b)
 
     def plan(self, samples: int) -> Plan:
         """What every rank does in one step on a global batch of `samples`, before it is done."""

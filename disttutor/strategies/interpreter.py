@@ -1,0 +1,128 @@
+"""The interpreter: one rank's list of a collective's plan, carried out on real tensors.
+
+A send leaves at once, a receive is waited for, and what has arrived is put in the place of a chunk or combined with it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from disttutor.plans import Op
+from disttutor.strategies.collective_program import Prepared
+from disttutor.strategies.groups import Group
+from disttutor.strategies.messages import Messages
+
+Observer = Callable[[str], None]
+OPS: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "sum": Tensor.add_,
+    "mean": Tensor.add_,            # and one division, when all is done
+    "max": lambda mine, theirs: torch.maximum(mine, theirs, out=mine),
+}
+KEEP = 2**26                        # bytes for arriving messages that are kept from call to call, on each device
+LINE = 64                           # places begin at a multiple of so many bytes, a cache line
+_kept: dict[torch.device, Tensor] = {}
+
+
+def carry_out(prepared: Prepared, group: Group, store: dict[int, Tensor], op: str = "sum", *,
+              observe: Observer | None = None, **about: Any) -> None:
+    """Do this rank's part of a plan. The i-th rank of the plan is the i-th of the group.
+
+    store: chunk number to 1-D tensor, which is overwritten or added to; a chunk that arrives and has no place there
+    gets one. op: "sum", "mean" (as sum: the division is the caller's) or "max". observe(moment) is called before and
+    after each round; then nothing arrives before its turn, so that it sees what the plan says. about: what the recorded
+    messages are about, beside their round.
+    """
+    plan = prepared.plan
+    program = prepared.stepwise if observe else prepared.eager
+    ops, messages = plan.ops[group.index], Messages(group)
+    places = Places(ops, plan.goal.sizes, store, program.slots)
+    moments = list(reversed(plan.goal.moments)) if observe else []
+    under_way: dict[int, Any] = {}
+    for do, at in program.actions[group.index]:
+        it = ops[at]
+        while moments and len(plan.goal.moments) - len(moments) <= it.round:
+            observe(moments.pop())
+        if do == "send":
+            content = places.content(it.chunks, copy=program.copies)
+            (under_way[at],) = messages.send(content, group.ranks[it.peer], tag=it.round, round=it.round,
+                                             chunks=it.chunks, **about)
+        elif do == "offer":
+            under_way[at] = messages.expect(places.room(at), group.ranks[it.peer], tag=it.round)
+        elif do == "take":
+            (arrived,) = messages.receive(under_way.pop(at), it.kind, round=it.round, chunks=it.chunks, **about)
+        elif do == "put":
+            places.put(it, arrived, OPS[op])
+        else:
+            messages.settle(under_way.pop(at))
+    messages.finish()
+    while moments:
+        observe(moments.pop())
+
+
+class Places:
+    """Where messages lie: in the array where their chunks lie side by side there, else in a place beside it."""
+
+    def __init__(self, ops: tuple[Op, ...], sizes: tuple[int, ...], store: dict[int, Tensor], slots: int):
+        self.ops, self.sizes, self.store = ops, sizes, store
+        self.order = {at: k % slots for k, at in enumerate(i for i, op in enumerate(ops) if op.kind != "send")}
+        self.slots: list[Tensor] | None = None
+
+    def content(self, chunks: tuple[int, ...], copy: bool) -> Tensor:
+        """These chunks in one row, to be sent."""
+        parts = [self.store[c] for c in chunks]
+        row = None if copy else _row(parts)
+        return torch.cat(parts) if row is None else row
+
+    def room(self, at: int) -> Tensor:
+        """Where the message of this receive is to arrive."""
+        op = self.ops[at]
+        row = self._in_place(op) if op.kind == "recv" else None
+        if row is not None:
+            return row
+        if self.slots is None:
+            self.slots = self._make_slots()
+        like = next(iter(self.store.values()))
+        return self.slots[self.order[at]][:op.nbytes].view(like.dtype)
+
+    def put(self, op: Op, arrived: Tensor, combine: Callable[[Tensor, Tensor], Any]) -> None:
+        """Bring what has arrived to its chunks."""
+        row = self._in_place(op)
+        if row is not None:
+            if op.kind == "recv_reduce":
+                combine(row, arrived)
+            return                                  # else it has arrived there
+        sizes = [self.sizes[c] for c in op.chunks]
+        each = arrived.numel() // sum(sizes)        # an element of the plan may be a row of several
+        for c, piece in zip(op.chunks, arrived.split([size * each for size in sizes]), strict=True):
+            if c not in self.store:
+                self.store[c] = piece.clone()
+            elif op.kind == "recv_reduce":
+                combine(self.store[c], piece)
+            else:
+                self.store[c].copy_(piece)
+
+    def _in_place(self, op: Op) -> Tensor | None:
+        return _row([self.store[c] for c in op.chunks]) if all(c in self.store for c in op.chunks) else None
+
+    def _make_slots(self) -> list[Tensor]:
+        size = -(-max(op.nbytes for op in self.ops if op.kind != "send") // LINE) * LINE
+        device = next(iter(self.store.values())).device
+        whole, count = _kept.get(device), 1 + max(self.order.values())
+        if whole is None or len(whole) < count * size:
+            whole = torch.empty(count * size, dtype=torch.uint8, device=device)
+            if len(whole) <= KEEP:
+                _kept[device] = whole
+        return list(whole[:count * size].split(size))
+
+
+def _row(parts: list[Tensor]) -> Tensor | None:
+    """The parts as one tensor, if they lie side by side in memory."""
+    if len(parts) == 1:
+        return parts[0]
+    for one, other in zip(parts, parts[1:], strict=False):
+        if one.data_ptr() + one.nbytes != other.data_ptr() or (
+                one.untyped_storage().data_ptr() != other.untyped_storage().data_ptr()):
+            return None
+    return parts[0].as_strided((sum(map(len, parts)),), (1,))
