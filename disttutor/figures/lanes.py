@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from disttutor.figures.content import Content
+from disttutor.figures.moments import numbers
 from disttutor.figures.style import LOOKS, SEVERAL, Look, mix, quantity
 from disttutor.plans import COMM, Op
 from disttutor.traces import Span
@@ -73,10 +74,13 @@ def look_of(fill: str, stages: int) -> Look:
 
 
 def labels(op: Op, many_microbatches: bool) -> tuple[str, ...]:
-    """What could stand in the box of `op`, longest first: `B3·1` is backward of micro-batch 3, bucket 1."""
+    """What could stand in the box of `op`, longest first: `B3·1` is backward of micro-batch 3, bucket 1, and `S 4–7`
+    a send of four chunks."""
     letters = LOOKS[op.kind].letters
     bucket = "" if op.bucket is None else f"·{op.bucket}"
     microbatch = str(op.microbatch) if op.microbatch is not None and many_microbatches else ""
+    if op.chunks:
+        return (f"{letters} {numbers(op.chunks)}", letters)
     if op.lane == COMM:
         return tuple(dict.fromkeys(w for w in (letters + microbatch + bucket, microbatch + bucket) if w))
     # A letter alone would be read as a box without a number, beside others that have one.

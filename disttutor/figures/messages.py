@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import cos, hypot, pi, sin
 
 from disttutor.figures.moments import Message, Moment, Story, numbers
-from disttutor.figures.style import BORDER, INK, MUTED, PANEL, WARM, mix, plain_number, quantity
+from disttutor.figures.style import BORDER, INK, MUTED, PANEL, WARM, outline, plain_number, quantity
 from disttutor.figures.svg import Svg, drawing, number, rect, text, text_width, wrap
 from disttutor.plans import Plan
 
@@ -98,7 +98,7 @@ class _Ring:
         story, (cx, cy) = self.story, self.centres[rank]
         left, top = cx - self.wide / 2, cy - self.high / 2
         parts = [rect(left, top, self.wide, self.high, fill="#ffffff", stroke=BORDER, rx=5),
-                 rect(left + 6, top + 5, 10, 10, fill=RANKS[rank], stroke=mix(RANKS[rank], INK, 0.45)),
+                 rect(left + 6, top + 5, 10, 10, fill=RANKS[rank], stroke=outline(RANKS[rank])),
                  text(left + 20, top + 14, f"rank {rank}", size=SIZE, bold=True),
                  text(left + self.wide - 6, top + 14, f"sent {_amount(story, self.at, rank)}", size=SMALL, fill=MUTED,
                       anchor="end")]
@@ -206,7 +206,7 @@ def _key(story: Story, width: int, y: float) -> tuple[list[str], float]:
     for rank in range(story.ranks):
         if x + 40 > width - EDGE:
             x, y = float(EDGE), y + 18
-        parts += [rect(x, y - 10, 12, 12, fill=RANKS[rank], stroke=mix(RANKS[rank], INK, 0.45)),
+        parts += [rect(x, y - 10, 12, 12, fill=RANKS[rank], stroke=outline(RANKS[rank])),
                   text(x + 16, y, str(rank), size=SIZE)]
         x += 40
     return parts, y + 2

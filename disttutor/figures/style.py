@@ -77,6 +77,11 @@ def mix(one: str, other: str, share: float) -> str:
     return "#" + "".join(f"{round(255 * (a + (b - a) * share)):02x}" for a, b in pairs)
 
 
+def outline(colour: str) -> str:
+    """The colour of the line around an area of `colour`: darker, or lighter if the area is dark already."""
+    return mix(colour, INK, 0.45) if luminance(colour) > 0.1 else mix(colour, "#ffffff", 0.5)
+
+
 def diverging(value: float, largest: float) -> str:
     """The colour of `value` on a scale that is symmetric around zero and ends at `largest` (> 0)."""
     share = max(-1.0, min(1.0, value / largest))

@@ -61,19 +61,20 @@ def compare(traces: Sequence[Trace], titles: Sequence[str], *, steps: int | Iter
     boxes, thin = _boxes(contents, scale)
     lines = [choose(c, scale.width(1.0)) if messages else Chosen([], 0) for c in contents]
     highest = max(1, *(held.peak for c in contents for held in c.held.values())) if activations else 0
+    stages = max(c.stages_a_rank for c in contents)
     parts: list[str] = []
     y = float(EDGE)
     for content, name, some, chosen in zip(contents, titles, boxes, lines, strict=True):
-        panel = Panel(content, name, scale, columns, width, y, boxes=some, messages=chosen.lines, highest=highest,
-                      thin=thin, numbered=numbered)
+        panel = Panel(content, name, scale, columns, width, y, boxes=some, messages=chosen.lines, stages=stages,
+                      highest=highest, thin=thin, numbered=numbered)
         parts += panel.parts()
         y = panel.bottom + 14
     drawn = [box for some in boxes for where in some.values() for box in where]
-    words, y = legend(contents, drawn, lines, columns.hidden, activations, width, y - 6)
+    words, y = legend(contents, drawn, lines, stages, columns.hidden, activations, width, y - 6)
     parts += words
     said = [alt(c, name, columns.hidden, activations) for c, name in zip(contents, titles, strict=True)]
     figure = drawing(parts, width, y + EDGE - 4, alt=" ".join(said),
-                     plain="; ".join(map(plain, contents, titles)) + ".", definitions=definitions(contents, drawn))
+                     plain="; ".join(map(plain, contents, titles)) + ".", definitions=definitions(drawn, stages))
     _check_size(figure, contents)
     return figure
 

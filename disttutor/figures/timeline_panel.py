@@ -8,7 +8,7 @@ from disttutor.figures.content import Content
 from disttutor.figures.held import curve
 from disttutor.figures.lanes import Box, look_of
 from disttutor.figures.message_lines import drawn
-from disttutor.figures.style import GRID, INK, MUTED, mix, quantity, text_on, ticks
+from disttutor.figures.style import GRID, INK, MUTED, outline, quantity, text_on, ticks
 from disttutor.figures.svg import escape, line, number, rect, text, text_width
 from disttutor.figures.timeline_words import headline
 from disttutor.traces import Span
@@ -66,14 +66,16 @@ class Columns:
 class Panel:
     """One trace, drawn from `top` on; `bottom` is where it ends.
 
-    highest: the top of the curves of activations, 0 for none. thin: what is closer than this is drawn as one.
+    stages: the most that a rank of any trace has. highest: the top of the curves of activations, 0 for none. thin: what
+    is closer than this is drawn as one.
     """
 
     def __init__(self, content: Content, title: str, scale: Scale, columns: Columns, width: int, top: float, *,
-                 boxes: dict[tuple[int, str], list[Box]], messages: list[tuple[Span, Span]], highest: int, thin: float,
-                 numbered: bool):
+                 boxes: dict[tuple[int, str], list[Box]], messages: list[tuple[Span, Span]], stages: int, highest: int,
+                 thin: float, numbered: bool):
         self.content, self.scale, self.columns, self.boxes = content, scale, columns, boxes
-        self.messages, self.highest, self.thin, self.numbered = messages, highest, thin, numbered
+        self.messages, self.stages, self.highest = messages, stages, highest
+        self.thin, self.numbered = thin, numbered
         self.head, y = headline(content, title, width, top)
         self.lanes_top = y + (37 if numbered or columns.hidden else 28)
         self._heights()
@@ -157,7 +159,9 @@ class Panel:
         narrow: dict[str, list[str]] = defaultdict(list)
         for box, y, height in self._places(tops):
             if box.title:
-                hoverable[box.fill].append(rect(LEFT + box.x, y + 0.5, box.width, height - 1, title=box.title))
+                own = "" if box.width >= OUTLINED else look_of(box.fill, self.stages).colour
+                hoverable[box.fill].append(rect(LEFT + box.x, y + 0.5, box.width, height - 1, stroke=own,
+                                                title=box.title))
             else:
                 x, wide = number(LEFT + box.x), number(box.width)
                 (plain if box.width >= OUTLINED else narrow)[box.fill].append(
@@ -165,11 +169,8 @@ class Panel:
         for fill in dict.fromkeys([*hoverable, *plain, *narrow]):
             paths = (f'<path d="{"".join(narrow[fill])}" stroke="none"/>' if narrow[fill] else "",
                      f'<path d="{"".join(plain[fill])}"/>' if plain[fill] else "")
-            yield (f'<g fill="url(#{fill})" stroke="{self._outline(fill)}" stroke-width="0.6">'
+            yield (f'<g fill="url(#{fill})" stroke="{outline(look_of(fill, self.stages).colour)}" stroke-width="0.6">'
                    f'{"".join(hoverable[fill])}{"".join(paths)}</g>')
-
-    def _outline(self, fill: str) -> str:
-        return mix(look_of(fill, self.content.stages_a_rank).colour, INK, 0.45)
 
     def _lines(self, tops: list[float]) -> Iterable[str]:
         row = {id(span): n for (_, track), rows in self.content.rows.items() if track in ("sends", "receives")
@@ -192,7 +193,7 @@ class Panel:
             words = next((w for w in box.words if text_width(w, size) + 3 <= box.width), "") if height >= 9.5 else ""
             if not words:
                 continue
-            look, middle = look_of(box.fill, self.content.stages_a_rank), LEFT + box.x + box.width / 2
+            look, middle = look_of(box.fill, self.stages), LEFT + box.x + box.width / 2
             if look.pattern != "plain":
                 w = text_width(words, size) + 2
                 grounds[look.colour].append(rect(middle - w / 2, y + height / 2 - size / 2 - 0.5, w, size + 1, rx=2))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from disttutor.figures.content import Content
 from disttutor.figures.lanes import Box, look_of
 from disttutor.figures.message_lines import Chosen, note
-from disttutor.figures.style import IDLE, IDLE_LINE, INK, LOOKS, MUTED, listing, mix, quantity, text_on
+from disttutor.figures.style import IDLE, IDLE_LINE, LOOKS, MUTED, listing, mix, outline, quantity, text_on
 from disttutor.figures.svg import number, pattern, rect, text, text_width, wrap
 
 EDGE, SIZE, SMALL = 14, 11, 9.5
@@ -40,16 +40,16 @@ def headline(content: Content, title: str, width: int, y: float) -> tuple[list[s
     return parts, y
 
 
-def legend(contents: Sequence[Content], boxes: list[Box], lines: list[Chosen], hidden: bool, activations: bool,
-           width: int, y: float) -> tuple[list[str], float]:
+def legend(contents: Sequence[Content], boxes: list[Box], lines: list[Chosen], stages: int, hidden: bool,
+           activations: bool, width: int, y: float) -> tuple[list[str], float]:
     """What colours and numbers mean, in as many lines as it takes; and the height at which it ends."""
     parts, x = [], float(EDGE)
     y += 12
-    for fill, outline, words in _items(contents, boxes):
+    for fill, stroke, words in _items(contents, boxes, stages):
         needs = 18 + text_width(words, SIZE)
         if x > EDGE and x + needs > width - EDGE:
             x, y = float(EDGE), y + 18
-        parts.append(rect(x, y - 10, 13, 12, fill=f"url(#{fill})", stroke=outline))
+        parts.append(rect(x, y - 10, 13, 12, fill=f"url(#{fill})", stroke=stroke))
         parts.append(text(x + 18, y, words, size=SIZE))
         x += needs + 16
     for words in wrap(" ".join(_notes(contents, boxes, lines, hidden, activations)), width - 2 * EDGE, SMALL):
@@ -58,20 +58,20 @@ def legend(contents: Sequence[Content], boxes: list[Box], lines: list[Chosen], h
     return parts, y
 
 
-def _items(contents: Sequence[Content], boxes: list[Box]) -> list[tuple[str, str, str]]:
+def _items(contents: Sequence[Content], boxes: list[Box], stages: int) -> list[tuple[str, str, str]]:
     """Fill, outline and words of each entry of the legend."""
-    stages, items, lighter = _stages(contents), [], []
+    items, lighter = [], []
     for fill in _fills(boxes):
         look = look_of(fill, stages)
         if "-" in fill:
             lighter.append(fill)
             continue
         words = f"{look.word} ({look.letters})" if look.letters else look.word
-        items.append((fill, mix(look.colour, INK, 0.45), words))
+        items.append((fill, outline(look.colour), words))
     if lighter:
         words = ("lighter: the second stage of its rank" if stages == 2 else
                  f"the lighter, the later of its rank's {stages} stages")
-        items.append((lighter[0], mix(look_of(lighter[0], stages).colour, INK, 0.45), words))
+        items.append((lighter[0], outline(look_of(lighter[0], stages).colour), words))
     if any(c.computes for c in contents):
         items.append(("idle", IDLE_LINE, "computes nothing"))
     return items
@@ -84,6 +84,8 @@ def _notes(contents: Sequence[Content], boxes: list[Box], lines: list[Chosen], h
     notes = ["Number in a box: micro-batch."] if numbered else []
     if any(op.bucket is not None for op in ops):
         notes.append("Number after a dot: bucket.")
+    if any(op.chunks for op in ops) and any(box.words for box in boxes):
+        notes.append("Numbers in a send or receive: the chunks it carries.")
     if any(chosen.lines for chosen in lines):
         notes.append("Arrow: a message, from the start of its send to the end of its receive.")
     if left_away := note(lines):
@@ -102,17 +104,13 @@ def _notes(contents: Sequence[Content], boxes: list[Box], lines: list[Chosen], h
     return notes
 
 
-def definitions(contents: Sequence[Content], boxes: list[Box]) -> str:
+def definitions(boxes: list[Box], stages: int) -> str:
     """The patterns of all fills that are used."""
-    stages, fills = _stages(contents), [pattern("idle", IDLE, IDLE_LINE, "rising")]
+    fills = [pattern("idle", IDLE, IDLE_LINE, "rising")]
     for fill in _fills(boxes):
         look = look_of(fill, stages)
         fills.append(pattern(fill, look.colour, mix(look.colour, text_on(look.colour), 0.28), look.pattern))
     return "".join(fills)
-
-
-def _stages(contents: Sequence[Content]) -> int:
-    return max(c.stages_a_rank for c in contents)
 
 
 def _fills(boxes: list[Box]) -> list[str]:

@@ -163,14 +163,15 @@ def test_a_stage_counts_as_second_by_its_place_on_the_rank():
 
 
 def test_receive_and_add_is_named():
-    trace = Trace((span("send", 0, 0, 1, peer=1, round=0, chunks=(0,), nbytes=2_000_000),
-                   span("recv_reduce", 1, 0, 1, peer=0, round=0, chunks=(0,), nbytes=2_000_000)), 2)
+    trace = Trace((span("send", 0, 0, 1, peer=1, round=0, chunks=(0, 2), nbytes=2_000_000),
+                   span("recv_reduce", 1, 0, 1, peer=0, round=0, chunks=(0, 2), nbytes=2_000_000)), 2)
     figure = timeline(trace)
     words = texts(figure)
     assert "receive and add (R+)" in words
     assert "1 s in all" in words                                                        # nobody computes here, so
     assert not {"computes nothing", "computes", "idle"} & set(words)                    # no rank is called idle
     assert {"sent", "2 MB", "0 B"} <= set(words)
+    assert {"S 0, 2", "R+ 0, 2"} <= set(words)
     assert len(subpaths(figure, "messages")) == 1 and outside(figure) == []
 
 
@@ -270,6 +271,12 @@ def test_measured_over_predicted_share_time_scale_and_height_of_curves():
     assert texts(figure).count("peak 2") == 4
     assert len(subpaths(figure, "messages")) == 8
     assert outside(figure) == [] and figure.plain.count("Timeline") == 2
+
+
+def test_traces_with_one_and_with_two_stages_a_rank_are_compared():
+    two = Trace(tuple(span("forward", s % 2, s, s + 1, stage=s, microbatch=0) for s in range(4)), 2)
+    figure = compare([two_stages(), two], ["one", "two"])
+    assert "lighter: the second stage of its rank" in texts(figure) and outside(figure) == []
 
 
 @pytest.mark.parametrize("width", [500, 1000])
