@@ -12,12 +12,13 @@ from functools import cache, lru_cache
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from disttutor.plans.collectives import check_algorithm, collective
 from disttutor.strategies.checks import whole_number
 from disttutor.strategies.collective_program import Prepared
-from disttutor.strategies.groups import Group, group_along
+from disttutor.strategies.groups import Group, world
 from disttutor.strategies.interpreter import OPS, Observer, carry_out
 from disttutor.strategies.shares import share_sizes
 
@@ -32,7 +33,7 @@ def all_reduce(tensor: Tensor, group: Group | None = None, algorithm: str = "rin
     about beside their round, such as bucket=2. Raises ValueError for what is unknown or not contiguous, TypeError for a
     type in which this cannot be computed; both before anything is sent.
     """
-    group = group or group_along(None, "data")
+    group = group or _everybody()
     flat = _flat(tensor, op)
     plan = _plan("all_reduce", algorithm, group.size, flat.numel(), flat.element_size(), ranks_per_node=ranks_per_node)
     carry_out(plan, group, _chunks(flat, plan), op, observe=observe, **about)
@@ -44,7 +45,7 @@ def all_reduce(tensor: Tensor, group: Group | None = None, algorithm: str = "rin
 def broadcast(tensor: Tensor, root: int = 0, group: Group | None = None, algorithm: str = "tree", *,
               observe: Observer | None = None) -> None:
     """Replace `tensor` by that of the rank `root`, on every rank of the group. Raises as `all_reduce` does."""
-    group = group or group_along(None, "data")
+    group = group or _everybody()
     flat = _flat(tensor)
     plan = _plan("broadcast", algorithm, group.size, flat.numel(), flat.element_size(), _place(root, group))
     carry_out(plan, group, _chunks(flat, plan), observe=observe)
@@ -55,7 +56,7 @@ def reduce(tensor: Tensor, root: int = 0, group: Group | None = None, algorithm:
            observe: Observer | None = None) -> None:
     """Replace `tensor` by its sum, mean or max over the group on the rank `root`; others keep theirs. Raises as
     `all_reduce` does."""
-    group = group or group_along(None, "data")
+    group = group or _everybody()
     flat, place = _flat(tensor, op), _place(root, group)
     plan = _plan("reduce", algorithm, group.size, flat.numel(), flat.element_size(), place)
     is_root = group.index == place
@@ -73,7 +74,7 @@ def all_gather(shard: Tensor, group: Group | None = None, algorithm: str = "ring
     would cut them: lengths that differ by one at most, the longer ones first. Raises ValueError for a shard of another
     length, and as `all_reduce` does.
     """
-    group = group or group_along(None, "data")
+    group = group or _everybody()
     flat, shape = _flat(shard), shard.shape or (1,)
     rows = shape[0] * group.size if rows is None else whole_number("rows", rows, 0)
     if shape[0] != (due := share_sizes(rows, group.size)[group.index]):
@@ -92,7 +93,7 @@ def reduce_scatter(tensor: Tensor, group: Group | None = None, algorithm: str = 
                    observe: Observer | None = None) -> Tensor:
     """This rank's shard of the sum, mean or max of `tensor` over the group: its rows cut as torch.tensor_split cuts,
     of which the i-th rank gets the i-th. `tensor` stays as it is. Raises as `all_reduce` does."""
-    group = group or group_along(None, "data")
+    group = group or _everybody()
     _flat(tensor, op)
     work = tensor.detach().clone().view(tensor.shape or (1,))
     plan = _plan("reduce_scatter", algorithm, group.size, *_rows(work))
@@ -106,7 +107,7 @@ def all_to_all(tensor: Tensor, group: Group | None = None, algorithm: str = "pai
                observe: Observer | None = None) -> Tensor:
     """The rows of `tensor` are cut as torch.tensor_split cuts them; the i-th rank gets the i-th piece from everybody,
     one behind the other in the order of who sent it. Raises as `all_reduce` does."""
-    group = group or group_along(None, "data")
+    group = group or _everybody()
     n, me, shape = group.size, group.index, tensor.shape or (1,)
     pieces = _flat(tensor).view(shape).tensor_split(n)
     plan = _plan("all_to_all", algorithm, n, *_rows(tensor.view(shape)))
@@ -121,6 +122,11 @@ def all_to_all(tensor: Tensor, group: Group | None = None, algorithm: str = "pai
 def ring_all_reduce(buffer: Tensor, group: Group, observe: Observer | None = None) -> None:
     """`all_reduce` by its ring."""
     all_reduce(buffer, group, observe=observe)
+
+
+def _everybody() -> Group:
+    rank, size = world()
+    return Group(tuple(range(size)), rank, dist.group.WORLD if size > 1 else None)
 
 
 @lru_cache(maxsize=256)

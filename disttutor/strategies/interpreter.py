@@ -53,7 +53,7 @@ def carry_out(prepared: Prepared, group: Group, store: dict[int, Tensor], op: st
         elif do == "take":
             (arrived,) = messages.receive(under_way.pop(at), it.kind, round=it.round, chunks=it.chunks, **about)
         elif do == "put":
-            places.put(it, arrived, OPS[op])
+            places.put(at, arrived, OPS[op])
         else:
             messages.settle(under_way.pop(at))
     messages.finish()
@@ -67,6 +67,7 @@ class Places:
     def __init__(self, ops: tuple[Op, ...], sizes: tuple[int, ...], store: dict[int, Tensor], slots: int):
         self.ops, self.sizes, self.store = ops, sizes, store
         self.order = {at: k % slots for k, at in enumerate(i for i, op in enumerate(ops) if op.kind != "send")}
+        self.rows: dict[int, Tensor | None] = {}            # of each receive: its chunks, if they lie side by side
         self.slots: list[Tensor] | None = None
 
     def content(self, chunks: tuple[int, ...], copy: bool) -> Tensor:
@@ -78,17 +79,17 @@ class Places:
     def room(self, at: int) -> Tensor:
         """Where the message of this receive is to arrive."""
         op = self.ops[at]
-        row = self._in_place(op) if op.kind == "recv" else None
-        if row is not None:
+        row = self.rows[at] = self._in_place(op)
+        if row is not None and op.kind == "recv":
             return row
         if self.slots is None:
             self.slots = self._make_slots()
         like = next(iter(self.store.values()))
         return self.slots[self.order[at]][:op.nbytes].view(like.dtype)
 
-    def put(self, op: Op, arrived: Tensor, combine: Callable[[Tensor, Tensor], Any]) -> None:
+    def put(self, at: int, arrived: Tensor, combine: Callable[[Tensor, Tensor], Any]) -> None:
         """Bring what has arrived to its chunks."""
-        row = self._in_place(op)
+        op, row = self.ops[at], self.rows.pop(at)
         if row is not None:
             if op.kind == "recv_reduce":
                 combine(row, arrived)
