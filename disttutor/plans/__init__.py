@@ -5,7 +5,7 @@ from disttutor.plans.check import check
 from disttutor.plans.machine import Device, Link, Machine
 from disttutor.plans.mesh import Mesh
 from disttutor.plans.op import COMM, COMPUTE, RECEIVES, Key, Op
-from disttutor.plans.pipelines import EveryMicrobatch, StageWork, forward_pass, pipeline_step
+from disttutor.plans.pipelines import EveryMicrobatch, StageWork, forward_pass, pipedream, pipeline_step, staleness
 from disttutor.plans.plan import Goal, Plan, PlanError, Report, index, partners
 from disttutor.plans.schedule import Action, Schedule, parse_order
 from disttutor.plans.schedules import SCHEDULES, VIRTUAL, build_schedule
@@ -17,5 +17,5 @@ __all__ = ["Action", "BUBBLES", "Bubble", "COMM", "COMPUTE", "Device", "EveryMic
            "Gradient", "Key", "Link", "Machine", "Mesh", "Op", "Plan", "PlanError", "RECEIVES", "Report",
            "SCHEDULES", "Schedule", "StageWork", "Stuck", "VIRTUAL", "bucket_nbytes", "build_schedule",
            "check", "check_cut", "data_parallel_step", "forward_pass", "header_bucket", "index",
-           "make_buckets", "parse_order", "partners", "pipeline_step", "spans", "split_by_cost",
-           "split_evenly", "walk"]
+           "make_buckets", "parse_order", "partners", "pipedream", "pipeline_step", "spans",
+           "split_by_cost", "split_evenly", "staleness", "walk"]

@@ -7,11 +7,13 @@ same the other way. Neighbouring stages on one rank pass their tensors on by han
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from disttutor.plans.mesh import Mesh
 from disttutor.plans.op import Op
 from disttutor.plans.plan import Plan
 from disttutor.plans.schedule import Action, Schedule
+from disttutor.plans.schedules import one_f_one_b
 
 # What the ranks add up at the end of a step: loss, count, batch size, updates (as in data parallelism), and the square
 # of the gradient's norm.
@@ -85,6 +87,43 @@ def pipeline_step(schedule: Schedule, *, work: StageWork | Sequence[StageWork] =
         ops += _end_of_step(rank, schedule.ranks, tied, header_bytes, ops[-1] if ops else None)
     return Plan(f"{schedule.name}, {schedule.ranks} ranks, {schedule.microbatches} micro-batches",
                 tuple(map(tuple, ranks)), Mesh(pipeline=schedule.ranks), EveryMicrobatch(schedule, _kinds(schedule)))
+
+
+def pipedream(ranks: int, minibatches: int, *, work: StageWork | Sequence[StageWork] = StageWork(),
+              boundary_bytes: int | Callable[[int, int], int] = 0, samples: Sequence[int] | None = None) -> Plan:
+    """A stream of whole mini-batches, asynchronously: the order of 1F1B, and each stage updates its weights as soon as
+    it has a gradient, whatever is in flight elsewhere.
+
+    Narayanan et al. 2019, PipeDream (SOSP), sections 3.2 and 3.3. The arguments are those of `pipeline_step`, a
+    mini-batch taking a micro-batch's place. At the end all ranks learn every mini-batch's loss.
+    """
+    step = pipeline_step(one_f_one_b(ranks, minibatches), work=work, boundary_bytes=boundary_bytes, samples=samples,
+                         header_bytes=16 * minibatches)
+    ops = []
+    for rank, mine in enumerate(step.ops):
+        ops.append([])
+        for before, op in pairwise((None, *mine[:-1])):         # without the update at the end
+            ops[-1].append(op)
+            # The gradient for the stage before leaves first: others wait for it, nobody for the update.
+            if op.kind == "backward" and rank == 0 or op.kind == "send" and before.kind == "backward":
+                ops[-1].append(Op(kind="update", rank=rank, stage=rank, microbatch=op.microbatch))
+    return Plan(f"PipeDream, {ranks} ranks, {minibatches} mini-batches", tuple(map(tuple, ops)), step.mesh, step.goal)
+
+
+def staleness(plan: Plan) -> dict[tuple[int, int], int]:
+    """For each (stage, micro-batch): how many updates of the stage's own weights came between its forward and its
+    backward. In 1F1B order that is p-1-s for stage s once the pipeline is full, and 0 for the last."""
+    out = {}
+    for ops in plan.ops:
+        updates, at_forward = 0, {}
+        for op in ops:
+            about = (op.stage, op.microbatch)
+            if op.kind == "forward":
+                at_forward[about] = updates
+            elif op.kind == "backward":
+                out[about] = updates - at_forward[about]
+            updates += op.kind == "update"
+    return out
 
 
 def forward_pass(stages_of: Sequence[Sequence[int]], microbatches: int,

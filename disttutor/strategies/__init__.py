@@ -5,6 +5,8 @@ from disttutor.strategies.collectives import ring_all_reduce
 from disttutor.strategies.data_parallel import DataParallel
 from disttutor.strategies.groups import Group, group_along
 from disttutor.strategies.loop import fit
+from disttutor.strategies.pipedream import PipeDream
+from disttutor.strategies.pipeline import Pipeline
 from disttutor.strategies.random_streams import random_stream, seed_workers, stream_seed
 from disttutor.strategies.sampler import EpochSampler
 from disttutor.strategies.shared_memory import SharedMemory
@@ -12,6 +14,6 @@ from disttutor.strategies.shares import groups, share_sizes, split
 from disttutor.strategies.single import Single
 from disttutor.strategies.strategy import Strategy
 
-__all__ = ["DataParallel", "EpochSampler", "Group", "SharedMemory", "Single", "Strategy", "SynchronizedBatchNorm",
-           "fit", "group_along", "groups", "random_stream", "ring_all_reduce", "seed_workers", "share_sizes", "split",
-           "stream_seed", "synchronize_batch_norm"]
+__all__ = ["DataParallel", "EpochSampler", "Group", "PipeDream", "Pipeline", "SharedMemory", "Single", "Strategy",
+           "SynchronizedBatchNorm", "fit", "group_along", "groups", "random_stream", "ring_all_reduce",
+           "seed_workers", "share_sizes", "split", "stream_seed", "synchronize_batch_norm"]

@@ -1,9 +1,9 @@
 """Pipeline parallelism: the layers cut into stages, each rank its own stages, micro-batches one behind the other.
 
 What is split: the layers (parameters, gradients and optimizer state of a rank are those of its stages) and the batch
-into micro-batches. What is kept whole: nothing; only a weight that two stages share lies on both. What is sent when: the
-output of a stage to the next one in forward, its gradient back in backward, once a micro-batch and boundary; at the end
-of a step the gradients of shared weights and a few numbers. How many bytes: twice a boundary's activations.
+into micro-batches. What is kept whole: nothing; only a weight that two stages share lies on both. What is sent when:
+the output of a stage to the next one in forward, its gradient back in backward, once a micro-batch and boundary; at the
+end of a step the gradients of shared weights and a few numbers. How many bytes: twice a boundary's activations.
 
 Huang et al. 2019, "GPipe" (arXiv 1811.06965), section 2. When each rank does what is the schedule's business
 (`disttutor.plans.schedules`); the gradient is the same with every one, as it is a sum over micro-batches.
@@ -165,9 +165,9 @@ class Pipeline(Strategy):
     def _clip(self, scale: float) -> float:
         if self.pipe.size == 1:
             return super()._clip(scale)
-        norm = scale * self._all_squares**0.5
-        nn.utils.clip_grads_with_norm_(self.parameters, self.clip_norm, torch.tensor(norm, dtype=torch.float64, device=self.device))
-        return norm
+        norm = torch.tensor(scale * self._all_squares**0.5, dtype=torch.float64, device=self.device)
+        nn.utils.clip_grads_with_norm_(self.parameters, self.clip_norm, norm)
+        return float(norm)
 
     # ------------------------------------------------------------------------------------------------- the plan
 

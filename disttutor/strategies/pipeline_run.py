@@ -16,7 +16,7 @@ from disttutor.plans import RECEIVES, Op
 from disttutor.strategies.messages import Expected, Messages
 from disttutor.strategies.shares import Batch
 from disttutor.strategies.split_backward import SplitBackward
-from disttutor.strategies.stages import Shape, Stages, Tail, apply, as_tensors, inputs_of
+from disttutor.strategies.stages import Shape, Stages, Tail, as_tensors, inputs_of
 from disttutor.traces import recorder
 
 AHEAD = 2           # messages for which there is room before they are needed: they come in while the rank computes
@@ -61,11 +61,19 @@ class PipelineRun:
 
     # ------------------------------------------------------------------------------------------------- computing
 
+    def module(self, stage: int, m: int) -> torch.nn.Module:
+        """The stage as micro-batch m goes through it."""
+        return self.stages.modules[stage]
+
+    def divided_by(self, count: Any) -> float:
+        """What a loss that sums over `count` is divided by before its backward."""
+        return self.divisor
+
     def forward(self, op: Op) -> None:
         stage, m = at = op.stage, op.microbatch
         log = recorder()
         begun = log.begin()
-        module, microbatch = self.stages.modules[stage], self.microbatches[m]
+        module, microbatch = self.module(stage, m), self.microbatches[m]
         given = self.given.pop(at, None)
         if given is None and stage < self.last:                     # the first stage takes it from the batch
             given = inputs_of(self.objective, microbatch)
@@ -74,9 +82,9 @@ class PipelineRun:
                 tail = module if given is None else Tail(module, given)
                 total, count = self.objective(tail, microbatch)
                 self.losses[m] = (total.detach(), count)
-                made = [total / self.divisor]
+                made = [total / self.divided_by(count)]
             else:
-                made = as_tensors(apply(module, given), f"stage {stage}")
+                made = as_tensors(module(*given), f"stage {stage}")
                 made = [t.to(dtype) for t, (_, dtype) in zip(made, self.shapes[m][stage], strict=True)]
         if torch.is_grad_enabled():
             self.kept[at] = given or [], made
@@ -96,19 +104,24 @@ class PipelineRun:
                  if t.requires_grad]
         outputs, into = [t for t, _ in pairs], None if gradients is None else [g for _, g in pairs]
         inputs = [t for t in given if t.requires_grad]
-        if self.split:
-            half = self.halves[at] = SplitBackward(outputs, inputs, self.stages.modules[stage].parameters())
-            found = half.input_gradients(into)
-        else:
-            if outputs:
-                torch.autograd.backward(outputs, into)
-            found = [t.grad for t in inputs]
+        found = self.back(at, outputs, inputs, into)
         found = [torch.zeros_like(t) if g is None else g for t, g in zip(inputs, found, strict=True)]
         if stage > 0 and self.stages.rank_of[stage - 1] == self.stages.rank:
             self.gradients[stage - 1, m] = _among(found, self.kept[stage - 1, m][1])
         elif stage > 0:
             self.outgoing[stage, m] = [g.contiguous() for g in found]
         log.end(begun, "backward", stage=stage, microbatch=m, flops=op.flops)
+
+    def back(self, at: At, outputs: list[Tensor], inputs: list[Tensor],
+             into: list[Tensor] | None) -> list[Tensor | None]:
+        """Leave gradients in the weights (or, split, for later), and return those of `inputs`. into: the gradients of
+        `outputs`; None for the loss."""
+        if self.split:
+            half = self.halves[at] = SplitBackward(outputs, inputs, self.stages.modules[at[0]].parameters())
+            return half.input_gradients(into)
+        if outputs:
+            torch.autograd.backward(outputs, into)
+        return [t.grad for t in inputs]
 
     def backward_weight(self, op: Op) -> None:
         log = recorder()

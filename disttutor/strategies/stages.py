@@ -17,6 +17,16 @@ from disttutor.strategies.shares import Batch
 Shape = tuple[tuple[int, ...], torch.dtype]
 
 
+class Stage(nn.Sequential):
+    """Layers one after the other, each given what the one before has made: a tensor, or a tuple of them."""
+
+    def forward(self, *given: Any) -> Any:
+        passed: Any = given
+        for layer in self:
+            passed = layer(*passed) if isinstance(passed, tuple) else layer(passed)
+        return passed
+
+
 def layers_of(model: nn.Module) -> list[nn.Module]:
     """The layers that, one after the other, are the model: those of `model.layers_in_order()`, or of a Sequential.
 
@@ -30,7 +40,7 @@ def layers_of(model: nn.Module) -> list[nn.Module]:
                     "method layers_in_order() that returns the modules which, one after the other, are the model")
 
 
-def cut_into(layers: Sequence[nn.Module], stages: int, cut: str | Sequence[int]) -> list[nn.Sequential]:
+def cut_into(layers: Sequence[nn.Module], stages: int, cut: str | Sequence[int]) -> list[Stage]:
     """The stages: `cut` is "evenly" (sizes differ by at most one), "by weights" (the stage with the most parameters
     has as few as can be), or the sizes by hand. Raises ValueError for a cut that cannot be."""
     if cut == "evenly":
@@ -45,7 +55,7 @@ def cut_into(layers: Sequence[nn.Module], stages: int, cut: str | Sequence[int])
         if len(sizes) != stages:
             raise ValueError(f"the cut {tuple(sizes)} has {len(sizes)} stages, but the schedule has {stages}; give "
                              f"{stages} sizes that add up to {len(layers)} layers")
-    return [nn.Sequential(*layers[start:stop]) for start, stop in spans(sizes)]
+    return [Stage(*layers[start:stop]) for start, stop in spans(sizes)]
 
 
 class Stages:
@@ -55,7 +65,7 @@ class Stages:
     what lies in no stage is the first stage's rank's.
     """
 
-    def __init__(self, model: nn.Module, stages: list[nn.Sequential], rank_of: Sequence[int], rank: int):
+    def __init__(self, model: nn.Module, stages: list[Stage], rank_of: Sequence[int], rank: int):
         self.model, self.modules, self.rank_of, self.rank = model, stages, list(rank_of), rank
         self.mine = [stage for stage, holder in enumerate(rank_of) if holder == rank]
         holders: dict[int, set[int]] = {}
@@ -88,7 +98,7 @@ class Stages:
         shapes = []
         with torch.no_grad():
             for stage, module in enumerate(self._twin[:-1]):
-                passed = as_tensors(apply(module, passed), f"stage {stage}")
+                passed = as_tensors(module(*passed), f"stage {stage}")
                 shapes.append([(tuple(t.shape), t.dtype) for t in passed])
         return shapes
 
@@ -108,7 +118,7 @@ class Tail(nn.Module):
         if self.calls > 1:
             raise ValueError("the objective calls the model more than once; a pipeline passes each micro-batch through "
                              "its stages once")
-        return apply(self.stage, self.received)
+        return self.stage(*self.received)
 
 
 class Head(nn.Module):
@@ -136,17 +146,6 @@ def inputs_of(objective: Any, microbatch: Batch) -> list[Tensor]:
     raise ValueError("the objective does not call the model: a pipeline cannot see what its first stage is given")
 
 
-def apply(module: nn.Sequential, given: Sequence[Tensor]) -> Any:
-    """The module's output; its first layer may take several tensors."""
-    if len(given) == 1:
-        return module(given[0])
-    first, *rest = module
-    passed = first(*given)
-    for layer in rest:
-        passed = layer(*passed) if isinstance(passed, tuple) else layer(passed)
-    return passed
-
-
 def as_tensors(passed: Any, who: str) -> list[Tensor]:
     """One tensor or several as a list. Raises ValueError for anything else."""
     tensors = list(passed) if isinstance(passed, tuple | list) else [passed]
@@ -156,7 +155,7 @@ def as_tensors(passed: Any, who: str) -> list[Tensor]:
     return tensors
 
 
-def _without_memory(stages: list[nn.Sequential]) -> list[nn.Sequential]:
+def _without_memory(stages: list[Stage]) -> list[Stage]:
     """Copies of the stages whose weights have a shape and nothing else, in evaluation mode."""
     memo: dict[int, Any] = {}
     for module in stages:
