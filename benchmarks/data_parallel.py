@@ -26,6 +26,7 @@ SGD = partial(torch.optim.SGD, lr=0.01)
 CAPS = 1, 25                # MiB; 25 is what both take unless told otherwise
 MODELS = {"MLP, 0.1 M weights": ([64, 256, 256, 10], 128), "MLP, 1.3 M weights": ([64, 1024, 1024, 128, 10], 128),
           "MLP, 12 layers": ([64, *[128] * 11, 10], 128)}
+WAYS = "overlapped", "bucketed", "end", "shared memory"      # the last: overlapped too, its sums not by messages
 
 
 def timed(rank: int, widths: list[int], samples: int, rounds: int, cap: int) -> dict[str, list[float]]:
@@ -33,9 +34,11 @@ def timed(rank: int, widths: list[int], samples: int, rounds: int, cap: int) -> 
     g = torch.Generator().manual_seed(0)
     x, y = torch.randn(samples, widths[0], generator=g), torch.randint(0, 10, (samples,), generator=g)
     steps = {}
-    for form in ("end", "bucketed", "overlapped"):
-        ours = DataParallel(MLP(widths, seed=0), classification, SGD, form=form, seed=None, bucket_bytes=cap * 2**20)
-        steps[form] = partial(ours.step, (x, y))
+    for name in WAYS:
+        transport, form = ("shared memory", "overlapped") if name == "shared memory" else ("messages", name)
+        ours = DataParallel(MLP(widths, seed=0), classification, SGD, form=form, seed=None, bucket_bytes=cap * 2**20,
+                            transport=transport)
+        steps[name] = partial(ours.step, (x, y))
     steps["DDP"] = _torchs(MLP(widths, seed=0), x, y, cap)
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for step in steps.values():
@@ -96,13 +99,13 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--rounds", type=int, default=15)
     rounds = arguments.parse_args().rounds
-    print(f"{'step time as a ratio, median (quartiles)':<48} {'DDP, ms':>8} {'overlapped':>18} {'bucketed':>18} "
-          f"{'end':>18} {'recording':>10}")
+    print(f"{'step time as a ratio, median (quartiles)':<48} {'DDP, ms':>8} "
+          + " ".join(f"{way:>18}" for way in WAYS) + f" {'recording':>10}")
     for ranks in (2, 4):
         with Cluster(ranks) as cluster:
             for (name, (widths, samples)), cap in product(MODELS.items(), CAPS):
                 seconds = cluster.run(timed, widths, samples, rounds, cap)[0]
-                row = [ratio(seconds[form], seconds["DDP"]) for form in ("overlapped", "bucketed", "end")]
+                row = [ratio(seconds[form], seconds["DDP"]) for form in WAYS]
                 cost = statistics.median(seconds["event"]) * seconds["events a step"][0]
                 label = f"{name}, {cap} MiB buckets, {ranks} ranks"
                 print(f"{label:<48} {statistics.median(seconds['DDP']) * 1e3:>8.2f} "

@@ -7,10 +7,10 @@ fewer cores than ranks, the rank that everybody waits for may need this very cor
 What a rank wrote before a barrier must be seen by those that read after it. On Linux that is POSIX's word: the barrier
 is made of semaphores in the shared memory, and sem_post and sem_wait "synchronize memory" between threads of all
 processes (POSIX.1-2017, XBD 4.12), on x86 as on ARM. macOS has no such semaphores, Windows other ones. There each rank
-counts its arrivals in an aligned 8-byte integer, which CPython writes and reads by one instruction. On x86-64 that is
-enough: stores are seen in their order, and loads are done in theirs (Intel SDM vol. 3, 8.2). Other processors order
-neither, so each look is followed, and each arrival preceded, by a full fence from the C library (OSMemoryBarrier on
-macOS); where there is none, the barrier is refused.
+counts its arrivals in an aligned 8-byte integer, which CPython's ctypes writes and reads by one instruction. On x86-64
+that is enough: stores are seen in their order, and loads are done in theirs (Intel SDM vol. 3A, "Memory Ordering";
+memcpy fences its streaming stores itself). Other processors order neither, so each look is followed, and each arrival
+preceded, by a full fence from the C library (OSMemoryBarrier on macOS); where there is none, the barrier is refused.
 """
 
 import ctypes
@@ -45,7 +45,7 @@ class Barrier:
         self.peers = [i for i in range(group.size) if i != group.index]
         self._prepare(segment.tensor(at, self.room(group.size), torch.uint8).data_ptr())
         pids = tell_all(group, os.getpid())                  # nobody goes on before all are prepared
-        self._processes = {i: Process(pids[i]) for i in self.peers}
+        self._processes = {i: process(pids[i]) for i in self.peers}
         crowded = group.size > len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else False
         self._looks = 1 if crowded else _LOOKS
 
@@ -173,6 +173,17 @@ def _fence() -> Callable[[], None]:
 def make_barrier(group: Group, segment: Segment, at: int, timeout: float) -> Barrier:
     """The barrier for this system."""
     return (Semaphores if sys.platform == "linux" else Counters)(group, segment, at, timeout)
+
+
+_PROCESSES: dict[int, "Process"] = {}
+
+
+def process(pid: int) -> "Process":
+    """The process with this number now: one open file for each, however many barriers there are."""
+    known = _PROCESSES.get(pid)
+    if known is None or known.has_ended():
+        known = _PROCESSES[pid] = Process(pid)
+    return known
 
 
 class Process:

@@ -35,6 +35,7 @@ from disttutor.strategies.shared_segment import Segment
 from disttutor.strategies.shared_sums import OPS, TYPES, check_reducible, check_type, combine, name
 
 SMALL = 256 << 10          # bytes up to which one shot is faster with more than two ranks, as measured
+SMALL_INSIDE = 16 << 10    # the same for a tensor from `empty`, for any number of ranks
 PIECE = 512 << 10          # bytes: two fit in the cache of one core, and a meeting costs little beside their sum
 _PAGE = 4096               # bytes: each rank's memory begins on a page of its own
 _VIEWS = 500               # sets of views that are kept
@@ -189,7 +190,7 @@ class SharedMemory:
 
     def _choose(self, nbytes: int, at: int) -> int:
         if at >= 0:
-            return 2
+            return 1 if nbytes <= SMALL_INSIDE else 2
         return 1 if self.group.size == 2 or nbytes <= SMALL else 2
 
     def _part(self, numel: int, itemsize: int) -> tuple[int, int]:
