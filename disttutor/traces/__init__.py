@@ -1,5 +1,7 @@
 """Traces: what ranks did and when, measured or predicted; metrics, replay, export. No torch needed to read one."""
 
+from disttutor.traces.activations import in_flight, peak_in_flight
+from disttutor.traces.arrows import pairs
 from disttutor.traces.clocks import Offset, offset_from_pings
 from disttutor.traces.layout import lay_out
 from disttutor.traces.metrics import (
@@ -22,7 +24,8 @@ from disttutor.traces.replay import replay
 from disttutor.traces.slow_motion import SlowMotion
 from disttutor.traces.trace import Counter, Message, Span, Trace
 
-__all__ = ["BUS_FACTOR", "Bandwidth", "Counter", "Message", "NullRecorder", "Offset", "Recorder", "SlowMotion", "Span",
-           "Trace", "bandwidth", "bubble_ratio", "bubble_share", "busy", "bytes_entered", "chrome_trace",
-           "hidden_communication", "idle", "lay_out", "merge", "offset_from_pings", "operations", "peak", "recorder",
-           "replay", "ring_bytes_sent", "rows", "save", "start_recording", "stop_recording"]
+__all__ = ["BUS_FACTOR", "Bandwidth", "Counter", "Message", "NullRecorder", "Offset", "Recorder", "SlowMotion",
+           "Span", "Trace", "bandwidth", "bubble_ratio", "bubble_share", "busy", "bytes_entered",
+           "chrome_trace", "hidden_communication", "idle", "in_flight", "lay_out", "merge",
+           "offset_from_pings", "operations", "pairs", "peak", "peak_in_flight", "recorder", "replay",
+           "ring_bytes_sent", "rows", "save", "start_recording", "stop_recording"]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
-from disttutor.plans import COMM, COMPUTE
+from disttutor.plans import COMM, COMPUTE, RECEIVES
 from disttutor.traces.trace import Span, Trace
 
 # What a ring really sends for each byte of the array, over n ranks (nccl-tests, doc/PERFORMANCE.md).
@@ -74,13 +74,13 @@ def hidden_communication(trace: Trace, rank: int) -> float:
 
 def bytes_entered(trace: Trace, rank: int) -> int:
     """Bytes that the rank put into collectives and sends (a collective counts its whole array once)."""
-    return sum(s.nbytes for s in trace.of(rank, COMM) if s.kind != "recv")
+    return sum(s.nbytes for s in trace.of(rank, COMM) if s.kind not in RECEIVES)
 
 
 def ring_bytes_sent(trace: Trace, rank: int) -> float:
     """Bytes that the rank sends if each of its collectives goes over a ring, and each send as it is."""
     return sum(s.nbytes * (BUS_FACTOR[s.kind](len(s.group)) if s.kind in BUS_FACTOR else 1.0)
-               for s in trace.of(rank, COMM) if s.kind != "recv")
+               for s in trace.of(rank, COMM) if s.kind not in RECEIVES)
 
 
 def operations(trace: Trace, rank: int, kind: str) -> int:

@@ -1,7 +1,7 @@
 """What ranks did, and when: spans, messages and counters of all ranks on one time axis."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from disttutor.plans import Mesh, Op, Plan
 
@@ -91,6 +91,7 @@ class Trace:
     messages: tuple[Message, ...] = ()
     counters: tuple[Counter, ...] = ()
     note: str = ""
+    _of: dict[int, tuple[Span, ...]] = field(init=False, repr=False, compare=False)     # each rank's spans
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
@@ -101,6 +102,10 @@ class Trace:
             raise ValueError(f"a span is of rank {last}, but world_size={self.world_size}: "
                              f"the ranks are 0 to {self.world_size - 1}")
         object.__setattr__(self, "spans", tuple(sorted(self.spans, key=lambda s: (s.start, -s.end, s.op.rank))))
+        of: dict[int, list[Span]] = {rank: [] for rank in range(self.world_size)}
+        for span in self.spans:
+            of[span.op.rank].append(span)
+        object.__setattr__(self, "_of", {rank: tuple(spans) for rank, spans in of.items()})
 
     def __repr__(self) -> str:
         # No times: the text of a trace in a notebook must be the same in every run.
@@ -108,7 +113,7 @@ class Trace:
 
     def of(self, rank: int, lane: str | None = None) -> Iterator[Span]:
         """The spans of one rank, and if `lane` is given of that lane only."""
-        return (s for s in self.spans if s.rank == rank and lane in (None, s.lane))
+        return (s for s in self._of.get(rank, ()) if lane is None or s.lane == lane)
 
     @property
     def steps(self) -> list[int]:
