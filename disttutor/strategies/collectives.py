@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from disttutor.plans.collectives import check_algorithm, collective
+from disttutor.plans.collectives import ALL_REDUCES, check_algorithm, collective
 from disttutor.strategies.checks import whole_number
 from disttutor.strategies.collective_program import Prepared
 from disttutor.strategies.groups import Group, world
@@ -117,6 +117,18 @@ def all_to_all(tensor: Tensor, group: Group | None = None, algorithm: str = "pai
     store[me * n + me].copy_(pieces[me].view(-1))
     carry_out(plan, group, store, observe=observe)
     return result
+
+
+def rounding_differences(tensor: Tensor, group: Group | None = None) -> dict[str, Tensor]:
+    """The sum of `tensor` over the group by each all-reduce there is: the same numbers, added up in other orders.
+
+    Addition of floating-point numbers is not associative, so the results differ in their last bits; each of them is
+    the same on all ranks.
+    """
+    results = {name: tensor.detach().clone() for name in ALL_REDUCES}
+    for name, result in results.items():
+        all_reduce(result, group, name)
+    return results
 
 
 def ring_all_reduce(buffer: Tensor, group: Group, observe: Observer | None = None) -> None:
