@@ -171,3 +171,29 @@ def test_tensors_live_longer_than_the_memory_they_came_from(clusters):
         return x
 
     assert all(torch.equal(x, torch.full((1000,), 2.0)) for x in clusters(2).run(work))
+
+
+def test_without_what_only_linux_has(clusters):
+    """A segment that has a name at first, and counters in place of semaphores: what macOS runs."""
+
+    def work(rank, calls):
+        from disttutor.strategies import shared_memory, shared_segment
+        from disttutor.strategies.shared_barrier import Counters
+
+        whole = shared_segment.LINUX, shared_memory.make_barrier
+        shared_segment.LINUX, shared_memory.make_barrier = False, Counters
+        try:
+            out = []
+            with SharedMemory(group_along(None, "data"), 1 << 20) as shared:
+                inside = shared.empty(100_003, torch.float64)
+                for call in range(calls):
+                    if (call + rank) % 20 == 0:
+                        time.sleep(0.002)
+                    x = inside.fill_(rank + call) if call % 2 else torch.full((70_001 + call,), rank + call)
+                    out.append(shared.all_reduce(x, shots=1 + call // 2 % 2).unique().tolist())
+            return out
+        finally:
+            shared_segment.LINUX, shared_memory.make_barrier = whole
+
+    for out in clusters(3).run(work, 60):
+        assert out == [[3 * call + 3] for call in range(60)]
