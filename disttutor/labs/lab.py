@@ -38,20 +38,23 @@ class Lab:
 
     controls: name to ipywidgets widget; their values are the settings. run: (settings, run) -> result; it raises
     ValueError with a helpful sentence for settings that cannot be, before it starts anything. draw: (result, settings)
-    -> what to show. redraw_only: names of controls that only choose how the last result is drawn.
+    -> what to show. redraw_only: names of controls that only choose how the last result is drawn. trace: (result,
+    settings) -> the trace that the learner can open in Perfetto.
 
     Raises ValueError for a name in `redraw_only` that is no control.
     """
 
     def __init__(self, controls: Mapping[str, Any], run: Experiment, draw: Callable[[Any, Settings], Iterable[Any]], *,
-                 redraw_only: Collection[str] = (), title: str = ""):
+                 redraw_only: Collection[str] = (), title: str = "",
+                 trace: Callable[[Any, Settings], Any] | None = None):
         if unknown := set(redraw_only) - set(controls):
             raise ValueError(f"redraw_only names {sorted(unknown)}, but the controls are {sorted(controls)}")
         self.controls, self.experiment, self.drawing = dict(controls), run, draw
         self.redraw_only = frozenset(redraw_only)
         self.result: Any = None
         self.runs = 0                                   # experiments that came to their end
-        self._panel = Panel(self.controls, title, self._again, self.stop)
+        self._panel = Panel(self.controls, title, self._again, self.stop, trace and self._shown_trace)
+        self._trace_of = trace
         self._change = threading.Condition()            # guards the five below
         self._wanted: Settings | None = None            # of the run to come
         self._moved = 0.0                               # when a control was last moved
@@ -199,11 +202,20 @@ class Lab:
             self._panel.problem(*told(problem))
 
     def _draw(self, result: Any, settings: Settings) -> None:
-        now = settings | {name: self.controls[name].value for name in self.redraw_only}
         with _DRAWING:
-            shown = page([self._said(settings), *self.drawing(result, now)])
+            shown = page([self._said(settings), *self.drawing(result, self._now(settings))])
             publish(shown, self._display_id, update=self._displayed)
             self._displayed = True
+
+    def _shown_trace(self) -> Any:
+        """The trace behind what is shown; None before the first run."""
+        with self._change:
+            result, settings = self.result, self._drawn_for
+        return None if settings is None else self._trace_of(result, self._now(settings))
+
+    def _now(self, settings: Settings) -> Settings:
+        """The settings of a run, and how the controls say that it is drawn now."""
+        return settings | {name: self.controls[name].value for name in self.redraw_only}
 
     def _of_runs(self, settings: Settings) -> Settings:
         return {name: value for name, value in settings.items() if name not in self.redraw_only}

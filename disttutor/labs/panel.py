@@ -13,13 +13,18 @@ PAUSE = 0.1                 # seconds for which what the ranks print is gathered
 class Panel:
     """May be called from any thread. It is a sink for the output of ranks (see `disttutor.run`)."""
 
-    def __init__(self, controls: Mapping[str, Any], title: str, run: Callable, stop: Callable):
+    def __init__(self, controls: Mapping[str, Any], title: str, run: Callable, stop: Callable,
+                 trace: Callable | None = None):
+        """trace(): the trace behind the lab's pictures, if it has one; see `Live`."""
         import ipywidgets as w
+
+        from disttutor.labs.live import Live
 
         self.controls = controls
         for control in controls.values():
-            control.style.description_width = "initial"
             control.layout.margin = "2px 18px 2px 2px"
+            if control.has_trait("style"):
+                control.style.description_width = "initial"
         self._run = w.Button(description="Run again", icon="play", tooltip="Run once more with these settings")
         self._stop = w.Button(description="Stop", icon="stop", disabled=True, tooltip="End the run in progress")
         self._bar = w.FloatProgress(min=0, max=1, layout=w.Layout(width="160px", visibility="hidden"))
@@ -34,7 +39,7 @@ class Panel:
             *([w.HTML(f"<b>{escape(title)}</b>")] if title else []),
             w.Box(list(controls.values()), layout=wrap),
             w.Box([self._run, self._stop, self._bar], layout=wrap),
-            self._state, self._problem, self._printed])
+            self._state, self._problem, self._printed, Live(trace)])
         self._lines: deque[str] = deque(maxlen=LINES)
         self._lock = threading.Lock()
         self._pending: threading.Timer | None = None
