@@ -12,7 +12,8 @@ from typing import NamedTuple
 from disttutor.plans import RECEIVES, Mesh, Op, Plan, Stuck, walk
 from disttutor.plans.partial_sums import Collective
 
-AHEAD = 2               # receives that are offered at a time: the one that is needed next, and one more
+AHEAD = 2, 16           # receives that are offered at a time: the one that is needed next and one more, up to so many
+ROOM = 2**24            # if those together take no more bytes than this
 
 
 class Action(NamedTuple):
@@ -52,7 +53,9 @@ class Prepared:
     @cached_property
     def eager(self) -> Program:
         """With receives that are offered early."""
-        return Program(self.plan, AHEAD)
+        least, most = AHEAD
+        largest = max((op.nbytes for op in self.plan), default=1)
+        return Program(self.plan, max(least, min(most, ROOM // largest)))
 
     @cached_property
     def stepwise(self) -> Program:

@@ -66,7 +66,8 @@ class Places:
 
     def __init__(self, ops: tuple[Op, ...], sizes: tuple[int, ...], store: dict[int, Tensor], slots: int):
         self.ops, self.sizes, self.store = ops, sizes, store
-        self.order = {at: k % slots for k, at in enumerate(i for i, op in enumerate(ops) if op.kind != "send")}
+        receives = [at for at, op in enumerate(ops) if op.kind != "send"]
+        self.order = {at: k % slots for k, at in enumerate(receives)}
         self.rows: dict[int, Tensor | None] = {}            # of each receive: its chunks, if they lie side by side
         self.slots: list[Tensor] | None = None
 
