@@ -62,9 +62,7 @@ class SplitBackward:
             there = [(GradientEdge(*at), g) for at, g in kept.items() if at[0] is joint and g is not None]
             if there:
                 edges, gradients = zip(*there, strict=True)
-                found = torch.autograd.grad(edges, weights, gradients, allow_unused=True)
-                for weight, gradient in zip(weights, found, strict=True):
-                    _add(weight, gradient)
+                torch.autograd.backward(edges, gradients, inputs=weights)
         self.outputs, self.inputs, self.edges, self.kept, self.joints = [], [], [], [], {}
 
 
@@ -105,6 +103,6 @@ def _add(weight: Tensor, gradient: Tensor | None) -> None:
     if gradient is None:
         return
     if weight.grad is None:
-        weight.grad = gradient
+        weight.grad = gradient.clone()          # torch may give one tensor as the gradient of several (y = x + b)
     else:
         weight.grad = weight.grad + gradient if weight.grad.is_sparse else weight.grad.add_(gradient)
