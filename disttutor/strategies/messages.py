@@ -14,6 +14,8 @@ from torch import Tensor
 from disttutor.strategies.groups import Group
 from disttutor.traces import recorder
 
+AGREEMENT = 2**30       # the tag of what ranks tell each other before a run; the tags of a run's messages are smaller
+
 
 class Messages:
     """What this rank sends and receives within `group`; peers are global ranks.
@@ -62,6 +64,21 @@ class Messages:
         """Wait until one send, by its handle, has left; its tensor is let go of."""
         if self._leaving.pop(work, None) is not None:
             work.wait()
+
+    def differs_from_before(self, chain: Sequence[int], numbers: Tensor) -> tuple[int, list[int]] | None:
+        """Whole numbers that must be the same on all ranks of `chain` (places in the group) go from each to the next,
+        before anything else. The rank before and its numbers if they are not this rank's, else None.
+        """
+        place = chain.index(self.group.index)
+        if place:
+            before = self.group.ranks[chain[place - 1]]
+            theirs = torch.empty_like(numbers)
+            dist.recv(theirs, before, group=self.group.handle, tag=AGREEMENT)
+            if not torch.equal(theirs, numbers):
+                return before, theirs.tolist()
+        if place + 1 < len(chain):
+            self._isend(numbers, self.group.ranks[chain[place + 1]], AGREEMENT)
+        return None
 
     def finish(self) -> None:
         """Wait until everything has left."""

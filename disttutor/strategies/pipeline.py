@@ -3,7 +3,9 @@
 What is split: the layers (parameters, gradients and optimizer state of a rank are those of its stages) and the batch
 into micro-batches. What is kept whole: nothing; only a weight that two stages share lies on both. What is sent when:
 the output of a stage to the next one in forward, its gradient back in backward, once a micro-batch and boundary; at the
-end of a step the gradients of shared weights and a few numbers. How many bytes: twice a boundary's activations.
+end of a step the gradients of shared weights and a few numbers. How many bytes: twice a boundary's activations. (A
+word goes ahead from rank to rank, that all were given the same batch: messages of another size than expected would end
+the process.)
 
 Huang et al. 2019, "GPipe" (arXiv 1811.06965), section 2. When each rank does what is the schedule's business
 (`disttutor.plans.schedules`); the gradient is the same with every one, as it is a sum over micro-batches.
@@ -12,6 +14,7 @@ Huang et al. 2019, "GPipe" (arXiv 1811.06965), section 2. When each rank does wh
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
+from zlib import crc32
 
 import torch
 import torch.distributed as dist
@@ -29,7 +32,14 @@ from disttutor.strategies.random_streams import random_stream
 from disttutor.strategies.shares import Batch, move, samples_of, split
 from disttutor.strategies.stage_state import StageState
 from disttutor.strategies.stages import Shape, Stages, cut_into, inputs_of, layers_of
-from disttutor.strategies.strategy import BACKWARD_WORK, FORWARD_WORK, Objective, OptimizerFactory, Strategy
+from disttutor.strategies.strategy import (
+    BACKWARD_WORK,
+    FORWARD_WORK,
+    Objective,
+    OptimizerFactory,
+    ScheduleFactory,
+    Strategy,
+)
 from disttutor.traces import recorder
 
 ScheduleBuilder = Callable[[int, int], Schedule]
@@ -42,11 +52,12 @@ class Pipeline(Strategy):
     stages only; `full_state` has them all. The model is a Sequential or has `layers_in_order()`.
 
     schedule: a name in `disttutor.plans.SCHEDULES`, a function of (ranks, micro-batches) that builds one, or a
-    Schedule. microbatches: how many a batch is cut into (fewer if there are fewer samples). virtual_stages: stages a
-    rank, for the schedules that leave a choice. cut: "evenly", "by weights", or the number of layers of each stage.
-    stage_work: floating-point operations of a stage or of each, for slow motion and prediction (default: by its number
-    of weights). Dropout draws from a stream of its own in each (step, micro-batch, stage). BatchNorm sees one
-    micro-batch at a time. The other arguments are those of `Strategy`, without `accumulate`.
+    Schedule. microbatches: how many a batch is cut into (fewer if there are fewer samples). lr_schedule: that of the
+    learning rate (`Strategy`'s schedule). virtual_stages: stages a rank, for the schedules that leave a choice. cut:
+    "evenly", "by weights", or the number of layers of each stage. stage_work: floating-point operations of a stage or
+    of each, for slow motion and prediction (default: by its number of weights). Dropout draws from a stream of its own
+    in each (step, micro-batch, stage). BatchNorm sees one micro-batch at a time. The other arguments are those of
+    `Strategy`, without `accumulate`.
 
     Raises ValueError for an unknown schedule or cut, for more stages than layers, and for a mesh that does not fit;
     TypeError for a model that cannot be cut.
@@ -55,6 +66,7 @@ class Pipeline(Strategy):
     def __init__(self, model: nn.Module, objective: Objective, optimizer: OptimizerFactory, *,
                  mesh: Mesh | None = None, schedule: str | Schedule | ScheduleBuilder = "1F1B", microbatches: int = 4,
                  virtual_stages: int | None = None, cut: str | Sequence[int] = "evenly",
+                 lr_schedule: ScheduleFactory | None = None,
                  stage_work: StageWork | Sequence[StageWork] | None = None, **common: Any):
         if "accumulate" in common:
             raise TypeError("a pipeline accumulates over its micro-batches: give microbatches instead of accumulate")
@@ -67,7 +79,8 @@ class Pipeline(Strategy):
         self._work = stage_work or [StageWork(FORWARD_WORK * n, BACKWARD_WORK / 2 * n, BACKWARD_WORK / 2 * n)
                                     for n in self.stages.work]
         if self.pipe.size > 1:
-            check_alike(self.pipe, {"the schedule": first.name, "microbatches": microbatches,
+            orders = {f"the order of rank {rank}": first.listing(rank) for rank in range(first.ranks)}
+            check_alike(self.pipe, {"the schedule": first.name, "microbatches": microbatches, **orders,
                                     "the cut": [len(module) for module in self.stages.modules]} | describe(model))
             broadcast_state(model, self.pipe)
         self._tied = {name: owners for name, owners in self.stages.tied.items()
@@ -77,13 +90,14 @@ class Pipeline(Strategy):
                              for name in self._tied]
         self._state = StageState(model, self.stages, self.pipe, optimizer)
         self.stages.let_go()
-        super().__init__(model, objective, optimizer, accumulate=microbatches, **common)
+        super().__init__(model, objective, optimizer, accumulate=microbatches, schedule=lr_schedule, **common)
         self._plans: dict[tuple, Plan] = {}
         self._shapes: dict[tuple, list[list[Shape]]] = {}
 
     def _trained_here(self, model: nn.Module) -> list[tuple[str, nn.Parameter]]:
         # A rank whose stages have no weights trains an empty one: torch has no optimizer of nothing.
-        return self.stages.own_parameters() or [("nothing", nn.Parameter(torch.zeros(0)))]
+        nothing = next(model.parameters(), torch.zeros(0)).detach().new_empty(0)
+        return self.stages.own_parameters() or [("nothing", nn.Parameter(nothing))]
 
     def _schedule(self, microbatches: int) -> Schedule:
         """The schedule for so many micro-batches, which for the last batch may be fewer."""
@@ -102,20 +116,42 @@ class Pipeline(Strategy):
         full = [(place, move(m, self.device)) for place, m in enumerate(microbatches) if samples_of(m)]
         self._divisor = divisor
         total, count = torch.zeros((), dtype=torch.float64, device=self.device), 0
+        places, batches = zip(*full, strict=True) if full else ((), ())
+        messages = self._meet(batches, "step")
         if not full:
+            messages.finish()
             return total, count
-        places, batches = zip(*full, strict=True)
         plan = self._plan(batches)
-        run = self._run(batches, divisor, lambda stage, m: self._surroundings(stage, places[m]),
+        run = self._run(messages, batches, divisor, lambda stage, m: self._surroundings(stage, places[m]),
                         split=any(op.kind == "backward_weight" for op in plan))
         run.execute(plan.ops[self.pipe.index])
         for m in sorted(run.losses):
             total, count = total + run.losses[m][0], count + run.losses[m][1]
         return total, count
 
-    def _run(self, batches: Sequence[Batch], divisor: float, surroundings: Callable, *, objective: Any = None,
-             split: bool = False) -> PipelineRun:
-        return PipelineRun(self.stages, Messages(self.pipe), [self._shapes_of(b) for b in batches],
+    def _meet(self, batches: Sequence[Batch], what: str) -> Messages:
+        """Each rank holds what it was given against what the rank before was given, before other messages come.
+
+        Raises ValueError if they differ.
+        """
+        messages = Messages(self.pipe)
+        if self.pipe.size == 1:
+            return messages
+        samples = [samples_of(m) for m in batches]
+        shapes = crc32(repr((what, samples, [self._shapes_of(m) for m in batches])).encode())
+        mine = [sum(samples), len(samples), self.updates, shapes]
+        numbers = torch.tensor(mine, device=self.device)
+        if differs := messages.differs_from_before(list(dict.fromkeys(self.stages.rank_of)), numbers):
+            other, (n, k, updates, _) = differs
+            same = ", of other shapes or for something else" * ([n, k, updates] == mine[:-1])
+            raise ValueError(f"rank {world()[0]} was given {mine[0]} samples in {mine[1]} micro-batches for its {what} "
+                             f"after {self.updates} updates, and rank {other} {n} in {k} after {updates}{same}: a "
+                             "pipeline's ranks take the same batches, and the same number of steps")
+        return messages
+
+    def _run(self, messages: Messages, batches: Sequence[Batch], divisor: float, surroundings: Callable, *,
+             objective: Any = None, split: bool = False) -> PipelineRun:
+        return PipelineRun(self.stages, messages, [self._shapes_of(b) for b in batches],
                            objective or self.objective, batches, divisor=divisor, surroundings=surroundings,
                            device=self.device, split=split)
 
@@ -214,10 +250,12 @@ class Pipeline(Strategy):
         whole_number("batch_size", batch_size, least=1)
         pieces = [p for p in split(data, max(1, -(-samples_of(data) // batch_size))) if samples_of(p)]
         total, count = torch.zeros((), dtype=torch.float64, device=self.device), 0
-        with evaluating(self.model):
+        # The stages too: a layer between them may be no part of the model.
+        with evaluating(nn.ModuleList([self.model, *self.stages.modules])):
+            messages = self._meet(pieces, "evaluation")
             if pieces:
                 recorder().next_step(self.updates)
-                run = self._run([move(p, self.device) for p in pieces], 1, lambda stage, m: ExitStack(),
+                run = self._run(messages, [move(p, self.device) for p in pieces], 1, lambda stage, m: ExitStack(),
                                 objective=measure)
                 stages_of = [[s for s, r in enumerate(self.stages.rank_of) if r == rank]
                              for rank in range(self.pipe.size)]

@@ -27,8 +27,8 @@ class PipelineRun:
     """One run of a plan on this rank.
 
     shapes[m][boundary]: of the tensors that pass it in micro-batch m. divisor: what each loss is divided by before its
-    backward. surroundings(stage, m): a context for the forward (random stream, autocast). ranks: the global ranks of
-    the plan's ranks. split: whether backward and backward_weight come apart.
+    backward. surroundings(stage, m): a context for the forward (random stream, autocast). split: whether backward and
+    backward_weight come apart.
     """
 
     def __init__(self, stages: Stages, messages: Messages, shapes: Sequence[Sequence[Sequence[Shape]]],
@@ -74,17 +74,19 @@ class PipelineRun:
         log = recorder()
         begun = log.begin()
         module, microbatch = self.module(stage, m), self.microbatches[m]
-        given = self.given.pop(at, None)
+        given = self.given.pop(at) if stage else None
         if given is None and stage < self.last:                     # the first stage takes it from the batch
             given = inputs_of(self.objective, microbatch)
+        # What was received is needed as it is: for its gradient, and by the stage before if that is on this rank.
+        passed = [t.clone() for t in given] if stage and self.stages.in_place[stage] else given
         with self.surroundings(stage, m):
             if stage == self.last:
-                tail = module if given is None else Tail(module, given)
-                total, count = self.objective(tail, microbatch)
+                total, count = self.objective(module if passed is None else Tail(module, passed), microbatch)
+                total = torch.as_tensor(total, device=self.device)  # a measure may give a plain number
                 self.losses[m] = (total.detach(), count)
                 made = [total / self.divided_by(count)]
             else:
-                made = as_tensors(module(*given), f"stage {stage}")
+                made = as_tensors(module(*passed), f"stage {stage}")
                 made = [t.to(dtype) for t, (_, dtype) in zip(made, self.shapes[m][stage], strict=True)]
         if torch.is_grad_enabled():
             self.kept[at] = given or [], made

@@ -31,11 +31,20 @@ class StageState:
     def load(self, state: dict[str, Any], optimizer: torch.optim.Optimizer) -> None:
         """This rank's part of a full state into its weights and its optimizer.
 
-        Raises ValueError if the state is of another model.
+        Raises ValueError if the state is of another model, or of other parameter groups.
         """
         saved, mine = state["model"], self.model.state_dict(keep_vars=True)
         if saved.keys() != mine.keys():
             raise ValueError(f"the saved state is of another model: it differs in {sorted(saved.keys() ^ mine.keys())}")
+        for name, (shape, _) in self.stages.shapes.items():
+            if tuple(saved[name].shape) != shape:
+                raise ValueError(f"the saved state is of another model: {name!r} is {tuple(saved[name].shape)} there "
+                                 f"and {shape} here")
+        held, wanted = ([len(group["params"]) for group in state["optimizer"]["param_groups"]],
+                        [len(group) for group in self.layout])
+        if held != wanted:
+            raise ValueError(f"the saved state is of another optimizer: it has parameter groups of {held} parameters, "
+                             f"and this strategy's optimizer of {wanted}")
         with torch.no_grad():
             for name, tensor in mine.items():
                 if self.pipe.index in self.stages.owners[name]:

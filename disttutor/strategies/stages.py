@@ -61,8 +61,9 @@ def cut_into(layers: Sequence[nn.Module], stages: int, cut: str | Sequence[int])
 class Stages:
     """A model's stages as this rank sees them: `mine` are kept, the others' weights are let go of.
 
-    rank_of: the rank of each stage. owners: for each tensor of the model's state, the ranks that hold it, in order;
-    what lies in no stage is the first stage's rank's.
+    rank_of: the rank of each stage. in_place: whether a stage has a layer that may write over its input. owners: for
+    each tensor of the model's state, the ranks that hold it, in order; what lies in no stage is the first stage's
+    rank's.
     """
 
     def __init__(self, model: nn.Module, stages: list[Stage], rank_of: Sequence[int], rank: int):
@@ -77,6 +78,7 @@ class Stages:
         self.shapes = {name: (tuple(t.shape), t.dtype) for name, t in state.items()}
         self.tied = {name: owners for name, owners in self._named_owners(model) if len(owners) > 1}
         self.work = [sum(p.numel() for p in module.parameters()) for module in stages]
+        self.in_place = [any(getattr(part, "inplace", False) for part in module.modules()) for module in stages]
         self._twin = _without_memory(stages)
 
     def let_go(self) -> None:
@@ -163,4 +165,8 @@ def _without_memory(stages: list[Stage]) -> list[Stage]:
             memo[id(p)] = nn.Parameter(torch.empty_like(p, device="meta"), requires_grad=False)
         for b in module.buffers():
             memo[id(b)] = torch.empty_like(b, device="meta")
+        for part in module.modules():
+            for t in vars(part).values():               # a plain attribute, such as a mask
+                if isinstance(t, Tensor):
+                    memo[id(t)] = torch.empty_like(t, device="meta")
     return [module.eval() for module in deepcopy(stages, memo)]
