@@ -1,8 +1,8 @@
 """What a rank does to carry out its list of a plan, one action after the other: when it offers room for what is to
 come, and when it waits until what it sent has left.
 
-A transfer begins when both sides are ready for it, so receives are offered early: one is always under way while the
-one before is added up. And a chunk may not be changed while a message of it is still leaving.
+A transfer begins when both sides are ready for it, so receives are offered early: the next is under way while the one
+before is added up. And a chunk may not be changed while a message of it is still leaving.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from typing import NamedTuple
 from disttutor.plans import RECEIVES, Mesh, Op, Plan, Stuck, walk
 from disttutor.plans.partial_sums import Collective
 
-AHEAD = 2, 16           # receives that are offered at a time: the one that is needed next and one more, up to so many
-ROOM = 2**24            # if those together take no more bytes than this
+AHEAD = 16              # most receives that are offered at a time: the one that is needed next, and those after it
+ROOM = 2**26            # and most bytes that they take, if there are several
 
 
 class Action(NamedTuple):
@@ -53,9 +53,8 @@ class Prepared:
     @cached_property
     def eager(self) -> Program:
         """With receives that are offered early."""
-        least, most = AHEAD
         largest = max((op.nbytes for op in self.plan), default=1)
-        return Program(self.plan, max(least, min(most, ROOM // largest)))
+        return Program(self.plan, max(1, min(AHEAD, ROOM // largest)))
 
     @cached_property
     def stepwise(self) -> Program:

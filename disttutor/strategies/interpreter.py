@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from disttutor.plans import Op
-from disttutor.strategies.collective_program import Prepared
+from disttutor.strategies.collective_program import ROOM, Prepared
 from disttutor.strategies.groups import Group
 from disttutor.strategies.messages import Messages
 
@@ -20,9 +20,8 @@ OPS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "mean": Tensor.add_,            # and one division, when all is done
     "max": lambda mine, theirs: torch.maximum(mine, theirs, out=mine),
 }
-KEEP = 2**26                        # bytes for arriving messages that are kept from call to call, on each device
 LINE = 64                           # places begin at a multiple of so many bytes, a cache line
-_kept: dict[torch.device, Tensor] = {}
+_kept: dict[torch.device, Tensor] = {}      # room for arriving messages, from call to call: getting it takes longer
 
 
 def carry_out(prepared: Prepared, group: Group, store: dict[int, Tensor], op: str = "sum", *,
@@ -114,7 +113,7 @@ class Places:
         whole, count = _kept.get(device), 1 + max(self.order.values())
         if whole is None or len(whole) < count * size:
             whole = torch.empty(count * size, dtype=torch.uint8, device=device)
-            if len(whole) <= KEEP:
+            if len(whole) <= ROOM:
                 _kept[device] = whole
         return list(whole[:count * size].split(size))
 
