@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from disttutor.plans.mesh import Mesh
-from disttutor.plans.op import Op
+from disttutor.plans.op import Key, Op
 from disttutor.plans.plan import Plan
 from disttutor.plans.schedule import Action, Schedule
 from disttutor.plans.schedules import one_f_one_b
@@ -18,6 +18,8 @@ from disttutor.plans.schedules import one_f_one_b
 # What the ranks add up at the end of a step: loss, count, batch size, updates (as in data parallelism), and the square
 # of the gradient's norm.
 HEADER_BYTES = 5 * 8
+# From an action's stage to the one that its result goes to.
+STEP = {"forward": 1, "backward": -1, "backward_weight": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,14 @@ class EveryMicrobatch:
             for kind in self.kinds:
                 source, target = ways.peers(kind, stage)
                 for m in range(self.schedule.microbatches):
-                    here = place.get((rank, kind, None, (("stage", stage), ("microbatch", m))))
+                    here = place.get(_key(rank, kind, stage, m))
                     if here is None:
                         faults.append(f"stage {stage} has no {kind} of micro-batch {m} on rank {rank}")
                         continue
+                    before = ways.before(kind, stage)
+                    if before is not None and not source and place.get(_key(rank, kind, before, m), here) >= here:
+                        faults.append(f"rank {rank} does {plan.ops[rank][here].label} without having done {kind} stage "
+                                      f"{before} microbatch {m}, which is its own")
                     if source and place.get((rank, "recv", source[0], _between(source[1], m)), here) >= here:
                         faults.append(f"rank {rank} does {plan.ops[rank][here].label} without having received what it "
                                       f"needs from rank {source[0]}")
@@ -147,8 +153,13 @@ class _Ways:
 
     def peers(self, kind: str, stage: int) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
         """Source and target of an action, each as (rank, boundary); None where it is the same rank or nobody."""
-        step = {"forward": 1, "backward": -1, "backward_weight": 0}[kind]
+        step = STEP[kind]
         return self._other(stage, stage - step), self._other(stage, stage + step)
+
+    def before(self, kind: str, stage: int) -> int | None:
+        """The stage whose result an action needs; None where it is the first one, or needs only its own stage's."""
+        before = stage - STEP[kind]
+        return before if before != stage and 0 <= before < len(self.rank_of) else None
 
     def _other(self, stage: int, other: int) -> tuple[int, int] | None:
         if not 0 <= other < len(self.rank_of) or self.rank_of[other] == self.rank_of[stage]:
@@ -159,6 +170,11 @@ class _Ways:
 def _between(boundary: int, microbatch: int) -> tuple[tuple[str, int], tuple[str, int]]:
     """What a message is about, as in `Op.subject`."""
     return ("boundary", boundary), ("microbatch", microbatch)
+
+
+def _key(rank: int, kind: str, stage: int, microbatch: int) -> Key:
+    """An action's, as in `Op.key`."""
+    return rank, kind, None, (("stage", stage), ("microbatch", microbatch))
 
 
 def _work(schedule: Schedule, rank: int, works: Sequence[StageWork], samples: Sequence[int],

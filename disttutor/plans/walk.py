@@ -6,7 +6,7 @@ ends at the plan's end, or where real ranks would stand for ever.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from disttutor.plans.op import RECEIVES, Key, Op
 from disttutor.plans.plan import Plan, partners
@@ -39,6 +39,7 @@ def walk(plan: Plan, *, blocking_sends: bool = False,
     entered: dict[tuple, list[Op]] = defaultdict(list)      # collectives, and who is in them
     asleep: dict[tuple, list[int]] = defaultdict(list)      # what is waited for -> the ranks that wait
     awake = [(clock[rank], rank) for rank in range(plan.world_size)]
+    heapify(awake)                                          # after a step, no two clocks need show the same
 
     def wake(what: tuple) -> None:
         for rank in asleep.pop(what, ()):
