@@ -5,10 +5,10 @@ from functools import partial
 from typing import Any
 
 import torch
-from situations import ADAMW, CNN, MOMENTUM, SGD, Situation, images, pictures, two_groups, warm_up
+from situations import ADAMW, MOMENTUM, Situation, images, pictures, two_groups, warm_up
 from torch import Tensor, nn
 
-from disttutor.models import IGNORE, MLP, SmallGPT, classification, next_token
+from disttutor.models import IGNORE, MLP, SmallGPT, next_token
 
 STEPS = 6           # what has a weight frozen has it so before the last
 
@@ -170,10 +170,10 @@ def sentences() -> list[Any]:
 
 
 GPT = partial(SmallGPT, 11, 6, 8, 2, 6, seed=0, dtype=torch.float64)       # embedding, 6 blocks, head: 8 layers
-SMALL = partial(CNN, seed=0)
+TWELVE = partial(few, 12)
 
 
-def case(name: str, model: Any = mlp, batches: Any = partial(few, 12), **what: Any) -> Situation:
+def case(name: str, model: Any = mlp, batches: Any = TWELVE, **what: Any) -> Situation:
     return Situation(name, model, batches, **what)
 
 

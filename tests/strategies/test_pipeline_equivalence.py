@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import torch
-from pipeline_situations import GPT, SITUATIONS, SMALL, few, mlp, sentences, tied_ends
-from situations import ADAMW, MOMENTUM, Situation, pictures, two_groups, warm_up
+from pipeline_situations import GPT, SITUATIONS, few, mlp, sentences, tied_ends
+from situations import ADAMW, CNN, MOMENTUM, Situation, pictures, two_groups, warm_up
 from test_equivalence import distance, one_process, same_bits, single, train
 
 from disttutor.models import accuracy, classification, next_token
@@ -73,7 +73,7 @@ def test_equal_to_one_process(name, ranks, clusters):
 
 def test_a_convolutional_network_in_three_stages(clusters):
     """SmallCNN, with BatchNorm: three layers on one to three ranks, as `Single` works through the micro-batches."""
-    situation = Situation("", SMALL, lambda: pictures()[:5], optimizer=MOMENTUM, by_share=True)
+    situation = Situation("", CNN, lambda: pictures()[:5], optimizer=MOMENTUM, by_share=True)
     oracle = single(situation, 4)
     for ranks, schedule in ((1, "1F1B"), (2, "GPipe"), (3, "1F1B"), (3, "ZB-H1")):
         for result in clusters(ranks).run(lambda rank, s=schedule: train(pipeline(situation, s), situation)):
@@ -104,7 +104,8 @@ def test_one_rank_and_one_stage_is_one_process_to_the_bit(clusters):
     oracle = single(dropout, 4)
     here = train(pipeline(dropout, "1F1B"), dropout)
     assert same_bits(here, oracle, set(oracle[0]))
-    assert same_bits(clusters(1).run(lambda rank: train(pipeline(dropout, "GPipe"), dropout))[0], oracle, set(oracle[0]))
+    (there,) = clusters(1).run(lambda rank: train(pipeline(dropout, "GPipe"), dropout))
+    assert same_bits(there, oracle, set(oracle[0]))
 
 
 def test_dropout_is_drawn_by_step_micro_batch_and_stage(clusters):
