@@ -55,6 +55,7 @@ TERMS: dict[tuple[str, str], Callable[[int], Terms]] = {
         2 * _square(n) + _fold(n), 2 * (1 - 1 / (1 << _square(n))) + _fold(n)),
     ("broadcast", "ring"): lambda n: Terms(2 * (n - 1), 2 * (n - 1) / n),
     ("broadcast", "tree"): lambda n: Terms(_tree(n), _tree(n)),
+    ("broadcast", "scatter-all-gather"): lambda n: Terms(_tree(n) + n - 1, 2 * (n - 1) / n),
     ("reduce", "ring"): lambda n: Terms(2 * (n - 1), 2 * (n - 1) / n),
     ("reduce", "tree"): lambda n: Terms(_tree(n), _tree(n)),
     ("all_gather", "ring"): lambda n: Terms(n - 1, (n - 1) / n),

@@ -14,7 +14,7 @@ from disttutor.plans.all_reduce import (
     ring_all_reduce,
     tree_all_reduce,
 )
-from disttutor.plans.moves import Move, backwards, bruck, chain, check_counts, cut, plan_of, ring, tree
+from disttutor.plans.moves import Move, backwards, bruck, chain, check_counts, cut, plan_of, ring, scatter, tree
 from disttutor.plans.partial_sums import ROOTED
 from disttutor.plans.plan import Plan
 
@@ -36,6 +36,15 @@ def tree_broadcast(world: int, elements: int, itemsize: int = 4, root: int = 0) 
     check_counts(world, elements, itemsize, root=root)
     return plan_of("broadcast", "tree", world, (elements,), itemsize,
                    [("broadcast", backwards(tree(_from(root, world), (0,))))], root)
+
+
+def scatter_all_gather_broadcast(world: int, elements: int, itemsize: int = 4, root: int = 0) -> Plan:
+    """The root deals out its n chunks along a binomial tree, and a ring brings all of them to everybody: as few bytes
+    as the ring, in ceil(log2 n) + n-1 rounds. Van de Geijn's; Thakur et al. 2005, section 4.4 (for long messages)."""
+    check_counts(world, elements, itemsize, root=root)
+    ranks, pieces = _from(root, world), [(c,) for c in range(world)]
+    return plan_of("broadcast", "scatter-all-gather", world, cut(elements, world), itemsize,
+                   [("scatter", scatter(ranks, pieces)), ("all-gather", ring(ranks, pieces, reduce=False))], root)
 
 
 def ring_reduce(world: int, elements: int, itemsize: int = 4, root: int = 0) -> Plan:
@@ -117,7 +126,7 @@ ALL_REDUCES: dict[str, Callable[..., Plan]] = {
 }
 ALGORITHMS: dict[str, dict[str, Callable[..., Plan]]] = {
     "all_reduce": ALL_REDUCES,
-    "broadcast": {"ring": ring_broadcast, "tree": tree_broadcast},
+    "broadcast": {"ring": ring_broadcast, "tree": tree_broadcast, "scatter-all-gather": scatter_all_gather_broadcast},
     "reduce": {"ring": ring_reduce, "tree": tree_reduce},
     "all_gather": {"ring": ring_all_gather, "Bruck": bruck_all_gather},
     "reduce_scatter": {"ring": ring_reduce_scatter, "Bruck": bruck_reduce_scatter},

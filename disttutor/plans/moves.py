@@ -84,6 +84,13 @@ def tree(members: Sequence[int], chunks: Chunks) -> list[Round]:
             for k in range((n - 1).bit_length())]
 
 
+def scatter(members: Sequence[int], pieces: Sequence[Chunks]) -> list[Round]:
+    """Piece i from the first member to the i-th, along the tree: each passes on what is meant for its branches."""
+    n = len(members)
+    return [[Move(members[i - (1 << k)], members[i], sum(pieces[i:i + (1 << k)], ())) for i in range(1 << k, n, 2 << k)]
+            for k in reversed(range((n - 1).bit_length()))]
+
+
 def fold(members: Sequence[int], chunks: Chunks) -> tuple[list[Round], list[int]]:
     """Make the members a power of two: of so many pairs at the front as there are too many, the first adds its part to
     the second's and stands aside. That round (none if there is no need), and who is left."""

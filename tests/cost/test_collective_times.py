@@ -38,6 +38,8 @@ BY_HAND = {
     ("all_reduce", "tree"): lambda n: 2 * rounds_of_a_tree(n) * WHOLE,
     ("broadcast", "ring"): lambda n: chunked(2 * (n - 1), n),      # n-1 hops for the last of n chunks, n-1 chunks first
     ("broadcast", "tree"): lambda n: rounds_of_a_tree(n) * WHOLE,
+    ("broadcast", "scatter-all-gather"): lambda n: (rounds_of_a_tree(n) * ALPHA + (n - 1) / n * S / BETA
+                                                    + chunked(n - 1, n)),
     ("reduce", "ring"): lambda n: chunked(2 * (n - 1), n),
     ("reduce", "tree"): lambda n: rounds_of_a_tree(n) * WHOLE,
     ("all_gather", "ring"): lambda n: chunked(n - 1, n),
