@@ -24,7 +24,9 @@ function enliven(image) {
   line.style.cssText = "min-height:1.5em;font:13px system-ui,sans-serif;color:var(--jp-ui-font-color1,#333)";
   line.textContent = HINT;
   svg.style.cssText = "max-width:100%;height:auto;display:block";
-  root.append(svg, line);
+  const rules = document.createElement("style");          // what has no title must not lie between the pointer and a box
+  rules.textContent = "svg * { pointer-events: none } svg :has(> title) { pointer-events: auto }";
+  root.append(rules, svg, line);
   let pinned = null;
   const titled = (target) => {
     const title = target?.querySelector?.(":scope > title");
