@@ -229,7 +229,7 @@ class Lab:
 def label(control: Any, value: Any) -> str:
     """How a control shows this value."""
     options = getattr(control, "_options_full", None) or ()
-    return next((text for text, option in options if option == value), str(value))
+    return next((text for text, option in options if option == value), "; ".join(str(value).splitlines()))
 
 
 def told(problem: BaseException) -> tuple[str, str]:
