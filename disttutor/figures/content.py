@@ -54,17 +54,11 @@ class Content:
         self.stages_a_rank = max(map(len, stages.values()), default=0)
 
     def _numbers(self, trace: Trace, spans: dict[tuple[int, str], list[Span]]) -> None:
-        # Each rank's own spans alone: a metric of one rank reads the whole trace otherwise.
-        def of(rank: int, tracks: tuple[str, ...]) -> Trace:
-            return replace(trace, spans=tuple(s for name in tracks for s in spans[rank, name]), messages=(),
-                           counters=())
-
-        self.own = {rank: of(rank, TRACKS) for rank in self.ranks}
-        self.sent = {rank: bytes_entered(of(rank, ("communication", "sends")), rank) for rank in self.ranks}
-        self.busy = {rank: busy(own, rank) for rank, own in self.own.items()}
-        self.hidden = {rank: hidden_communication(own, rank) if own.spans and self._communicates(rank) else None
-                       for rank, own in self.own.items()}
-        self.held = {rank: Held(in_flight(own, rank)) for rank, own in self.own.items()}
+        self.sent = {rank: bytes_entered(trace, rank) for rank in self.ranks}
+        self.busy = {rank: busy(trace, rank) for rank in self.ranks}
+        self.hidden = {rank: hidden_communication(trace, rank) if self._communicates(rank) else None
+                       for rank in self.ranks}
+        self.held = {rank: Held(in_flight(trace, rank)) for rank in self.ranks}
         self.computes = self.depth["compute"] > 0
         self.collectives = self.depth["communication"] > 0
         self.bubble_share, self.bubble_ratio = (measure(self._lean(spans)) for measure in (bubble_share, bubble_ratio))
@@ -77,7 +71,7 @@ class Content:
         few = [replace(spans[rank, "compute"][0], start=start, end=end) for rank in self.ranks
                for start, end in merged(spans[rank, "compute"])]
         ends = (self.trace.spans[0], max(self.trace.spans, key=lambda s: s.end))
-        return replace(self.trace, spans=(*few, *(s for s in ends if s.lane != "compute")), messages=(), counters=())
+        return replace(self.trace, spans=(*few, *(s for s in ends if s.lane != "compute")), counters=())
 
     def place(self, span: Span) -> int:
         """The how-manieth of its rank's stages the operation works on; 0 for the first, and where there are none."""

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from disttutor.plans import Op
 from disttutor.traces.slow_motion import Pacer, SlowMotion
-from disttutor.traces.trace import Counter, Message, Span, Trace
+from disttutor.traces.trace import Counter, Span, Trace
 
 Moment = tuple[int, int]
 
@@ -53,7 +53,6 @@ class Recorder:
         self.microbatch = 0
         self._steps: set[int] = set()
         self.events: list[tuple | None] = []
-        self.messages: list[tuple[str, int, int, int, int]] = []      # end ("send" or "recv"), peer, nbytes, tag, time
         self.counters: list[tuple[str, int, float]] = []
         self._pacer = Pacer(slow_motion) if slow_motion else None
         self._departed, self._crossed = (0, 0), 0
@@ -132,17 +131,13 @@ class Recorder:
         """In slow motion: when the message that has come will have crossed the link. The receive's `end` comes next."""
         self._crossed = crossed
 
-    def message(self, end: str, peer: int, nbytes: int, tag: int = 0) -> None:
-        """One end ("send" or "recv") of a point-to-point message, now."""
-        self.messages.append((end, peer, nbytes, tag, perf_counter_ns()))
-
     def count(self, name: str, value: float) -> None:
         """A named quantity of this rank has this value from now on."""
         self.counters.append((name, perf_counter_ns(), value))
 
     def log(self) -> dict[str, Any]:
         """Everything written down, as plain data that can be sent to the notebook."""
-        return {"rank": self.rank, "events": self.events, "messages": self.messages, "counters": self.counters}
+        return {"rank": self.rank, "events": self.events, "counters": self.counters}
 
 
 class Flight:
@@ -187,8 +182,6 @@ class NullRecorder:
 
     def arrival(self, crossed: int) -> None: ...
 
-    def message(self, end: str, peer: int, nbytes: int, tag: int = 0) -> None: ...
-
     def count(self, name: str, value: float) -> None: ...
 
 
@@ -224,7 +217,7 @@ def merge(logs: list[dict[str, Any]], *, source: str = "measured", note: str = "
     offsets = offsets or [0] * len(logs)
     events = [[e and Event(*e) for e in log["events"]] for log in logs]
     zero = min((e.start - ahead for log, ahead in zip(events, offsets, strict=True) for e in log if e), default=0)
-    spans, counters, ends = [], [], {"send": {}, "recv": {}}
+    spans, counters = [], []
     for log, entries, offset in zip(logs, events, offsets, strict=True):
         rank = log["rank"]
 
@@ -236,13 +229,7 @@ def merge(logs: list[dict[str, Any]], *, source: str = "measured", note: str = "
         spans += [Span(_op(rank, e, entries), seconds(e.start), seconds(e.end), max(0, e.cpu) / 1e9, e.step, place)
                   for place, e in enumerate(in_order)]
         counters += [Counter(rank, name, seconds(at), value) for name, at, value in log["counters"]]
-        for end, peer, nbytes, tag, at in log["messages"]:
-            route = (rank, peer) if end == "send" else (peer, rank)
-            ends[end].setdefault((*route, tag), []).append((nbytes, seconds(at)))
-    messages = [Message(src, dst, nbytes, sent, received, tag)
-                for (src, dst, tag), sends in ends["send"].items()
-                for (nbytes, sent), (_, received) in zip(sends, ends["recv"].get((src, dst, tag), []), strict=False)]
-    return Trace(tuple(spans), len(logs), source, tuple(messages), tuple(counters), note)
+    return Trace(tuple(spans), len(logs), source, tuple(counters), note)
 
 
 def _op(rank: int, event: Event, events: list[Event | None]) -> Op:

@@ -25,7 +25,7 @@ def replay(trace: Trace) -> Trace:
         done = {s.op.key: s for s in trace.spans if s.step == step}
         times = lay_out(trace.plan(step), _Durations(done), free=free)
         spans += [replace(s, start=times[key][0], end=times[key][1]) for key, s in done.items()]
-    return replace(trace, spans=tuple(spans), messages=(), counters=(), source="replayed",
+    return replace(trace, spans=tuple(spans), counters=(), source="replayed",
                    note="a core for each rank")
 
 

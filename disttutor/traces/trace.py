@@ -56,14 +56,13 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message between two ranks: `nbytes` handed over at `sent` and there at `received` (seconds)."""
+    """One message between two ranks: `nbytes` handed over at `sent`, taken in by `received` (seconds)."""
 
     src: int
     dst: int
     nbytes: int
     sent: float
     received: float
-    tag: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,6 @@ class Trace:
     spans: tuple[Span, ...]
     world_size: int
     source: str = "measured"
-    messages: tuple[Message, ...] = ()
     counters: tuple[Counter, ...] = ()
     note: str = ""
     _of: dict[int, tuple[Span, ...]] = field(init=False, repr=False, compare=False)     # each rank's spans
@@ -121,6 +119,13 @@ class Trace:
         return sorted({s.step for s in self.spans})
 
     @property
+    def messages(self) -> tuple[Message, ...]:
+        """Every send with its receive, in the order in which the receives began."""
+        from disttutor.traces.arrows import pairs
+
+        return tuple(Message(s.rank, r.rank, s.nbytes, s.start, r.end) for s, r in pairs(self))
+
+    @property
     def start(self) -> float:
         """First moment, in seconds."""
         return min((s.start for s in self.spans), default=0.0)
@@ -144,8 +149,6 @@ class Trace:
         return replace(
             self,
             spans=tuple(replace(s, start=s.start - zero, end=s.end - zero) for s in spans),
-            messages=tuple(replace(m, sent=m.sent - zero, received=m.received - zero) for m in self.messages
-                           if zero <= m.sent and m.received <= last),
             counters=tuple(replace(c, time=c.time - zero) for c in self.counters if zero <= c.time <= last),
         )
 

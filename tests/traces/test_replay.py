@@ -16,7 +16,7 @@ def event(kind, start, end, cpu=None, *, step=0, after=(), **what):
 
 
 def trace_of(*ranks) -> Trace:
-    logs = [{"rank": r, "events": list(events), "messages": [], "counters": []} for r, events in enumerate(ranks)]
+    logs = [{"rank": r, "events": list(events), "counters": []} for r, events in enumerate(ranks)]
     return merge(logs)
 
 

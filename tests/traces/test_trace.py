@@ -12,7 +12,7 @@ def span(kind, start, end, rank=0, step=0, **what):
 
 TRACE = Trace(
     (span("update", 5, 6, step=1), span("forward", 0, 2), span("forward", 4, 5, step=1), span("forward", 1, 3, rank=1)),
-    2, messages=(Message(0, 1, 8, 0.5, 1.5), Message(0, 1, 8, 4.5, 5.5)), counters=(Counter(0, "held", 4.0, 7),))
+    2, counters=(Counter(0, "held", 4.0, 7),))
 
 
 def test_spans_are_in_order_of_time():
@@ -25,7 +25,6 @@ def test_spans_are_in_order_of_time():
 def test_some_steps_alone_begin_at_zero():
     one = TRACE.only(1)
     assert [(s.start, s.end) for s in one.spans] == [(0, 1), (1, 2)]
-    assert one.messages == (Message(0, 1, 8, 0.5, 1.5),)
     assert one.counters == (Counter(0, "held", 0.0, 7),)
     assert TRACE.only(0, 1).makespan == 6
     with pytest.raises(ValueError, match=r"none of the steps \[9\]; it has \[0, 1\]"):
@@ -68,3 +67,9 @@ def test_a_trace_is_of_at_least_one_rank(size):
 def test_a_span_of_a_rank_outside_the_world_is_refused():
     with pytest.raises(ValueError, match="a span is of rank 5, but world_size=2: the ranks are 0 to 1"):
         Trace((span("forward", 0, 1, rank=5),), 2)
+
+
+def test_a_message_is_a_send_with_its_receive():
+    trace = Trace((span("recv", 0, 3, rank=1, peer=0, nbytes=8), span("send", 1, 2, peer=1, nbytes=8),
+                   span("send", 2, 3, peer=1, nbytes=4, boundary=0)), 2)
+    assert trace.messages == (Message(0, 1, 8, sent=1, received=3),)        # the other's receive is not in the trace
