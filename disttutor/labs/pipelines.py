@@ -1,4 +1,5 @@
-"""The labs of lesson 08: real ranks train the handwritten digits in a pipeline, in slow motion and as fast as they can.
+"""The main lab of lesson 08: real ranks train the handwritten digits in a pipeline, in slow motion and as fast as they
+can.
 
 Every stage is modelled to take equally long, whatever its layers, so that the picture shows the schedule and nothing
 else; the digits, the gradients and the messages are real.
@@ -19,7 +20,7 @@ from disttutor.labs.guess import Guess
 from disttutor.labs.lab import Lab
 from disttutor.labs.page import Table
 from disttutor.models import MLP, classification, digits
-from disttutor.plans import BUBBLES, SCHEDULES, Device, Link, Machine, Plan, Schedule, StageWork, build_schedule
+from disttutor.plans import BUBBLES, SCHEDULES, Bubble, Device, Link, Machine, Plan, Schedule, StageWork, build_schedule
 from disttutor.strategies import Pipeline, Single
 from disttutor.traces import SlowMotion, Trace, bubble_ratio, bubble_share, peak_in_flight, replay
 
@@ -27,19 +28,31 @@ SAMPLES = 8                     # in a micro-batch
 LAYERS = 16                     # so that up to 8 ranks can hold two stages each
 STEPS = 3
 RATE = 1e9                      # flop/s of the modelled device; a forward's flops follow from how long it shall take
-SGD = partial(torch.optim.SGD, lr=0.2, momentum=0.9)
+SGD = partial(torch.optim.SGD, lr=0.05, momentum=0.9)
+
+Batch = tuple[Tensor, Tensor]
 
 
-def network() -> MLP:
-    """The network of this lesson, with the same start weights each time, in float64."""
-    return MLP([64, *[32] * (LAYERS - 1), 10], activation="tanh", seed=0, dtype=torch.float64)
+def network(layers: int = LAYERS, **more: Any) -> MLP:
+    """The network of this lesson, with the same start weights each time, in float64. more: arguments of `MLP`.
+
+    A layer's weights vary by 1/inputs, three times as much as PyTorch's default: through so many layers of tanh hardly
+    any gradient would else come back to the first stage (Glorot and Bengio 2010), and equality there would say little.
+    """
+    model = MLP([64, *[32] * (layers - 1), 10], activation="tanh", seed=0, dtype=torch.float64, **more)
+    with torch.no_grad():
+        for layer in model.layers:
+            if isinstance(layer, torch.nn.Linear):
+                layer.weight *= 3**0.5
+    return model
 
 
-def batch(microbatches: int, start: int = 0) -> tuple[Tensor, Tensor]:
-    """Digits for so many micro-batches."""
+def batches(samples: int, steps: int = STEPS) -> list[Batch]:
+    """So many batches of digits, one after the other. Made in the notebook and given to the ranks: loading the digits
+    takes longer than a step."""
     data = digits(torch.float64)
-    chosen = torch.arange(start, start + SAMPLES * microbatches) % len(data.train_y)
-    return data.train_x[chosen], data.train_y[chosen]
+    chosen = [torch.arange(step * samples, (step + 1) * samples) % len(data.train_y) for step in range(steps)]
+    return [(data.train_x[of], data.train_y[of]) for of in chosen]
 
 
 def work(forward: float, stages_a_rank: int) -> StageWork:
@@ -49,20 +62,26 @@ def work(forward: float, stages_a_rank: int) -> StageWork:
     return StageWork(flops, flops, flops)
 
 
-def train(rank: int, schedule: str | Schedule, microbatches: int, stage_work: StageWork) -> dict[str, Any]:
-    """Three steps of the network in a pipeline: losses, all weights at the end, and the plan of a step."""
+def train(rank: int, data: list[Batch], schedule: str | Schedule, microbatches: int,
+          stage_work: StageWork) -> dict[str, Any]:
+    """A step on each batch in a pipeline: losses, all weights at the end, and the plan of a step."""
     strategy = Pipeline(network(), classification, SGD, schedule=schedule, microbatches=microbatches,
                         stage_work=stage_work)
-    plan = strategy.plan(batch(microbatches))
-    losses = [strategy.step(batch(microbatches, step * SAMPLES * microbatches)) for step in range(STEPS)]
+    plan = strategy.plan(data[0])
+    losses = [strategy.step(batch) for batch in data]
     return {"losses": losses, "weights": strategy.full_state()["model"], "plan": plan}
 
 
-def one_process(microbatches: int) -> dict[str, Any]:
-    """The same steps with each batch undivided."""
+def one_process(data: list[Batch]) -> dict[str, Any]:
+    """The same steps in this process, each batch undivided."""
     strategy = Single(network(), classification, SGD)
-    losses = [strategy.step(batch(microbatches, step * SAMPLES * microbatches)) for step in range(STEPS)]
+    losses = [strategy.step(batch) for batch in data]
     return {"losses": losses, "weights": strategy.full_state()["model"]}
+
+
+def apart(some: dict[str, Tensor], others: dict[str, Tensor]) -> float:
+    """The largest difference between two models' weights."""
+    return max(float((some[name] - weights).abs().max()) for name, weights in others.items())
 
 
 # --------------------------------------------------------------------------------------------------- the guesses
@@ -106,8 +125,7 @@ class Run:
     @property
     def distance(self) -> float:
         """Largest difference of a weight to one process, over all ranks' full states."""
-        return max(float((a["weights"][name] - v).abs().max()) for a in self.answers
-                   for name, v in self.one["weights"].items())
+        return max(apart(answer["weights"], self.one["weights"]) for answer in self.answers)
 
 
 SLOW, RAN, REPLAYED = "slow motion, over its prediction", "as it ran", "a core for each rank"
@@ -147,12 +165,12 @@ def perform(name: str | Schedule, schedule: Schedule, forward: float, machine: M
 
     name: what the ranks build it from (the schedule itself if it is nobody's but the learner's).
     """
-    each = work(forward, len(schedule.stages_of[0]))
+    each, data = work(forward, len(schedule.stages_of[0])), batches(SAMPLES * schedule.microbatches)
     how = {"ranks": schedule.ranks}
-    slow = run(train, name, schedule.microbatches, each, slow_motion=SlowMotion(machine), **how)
-    fast = run(train, name, schedule.microbatches, each, record=True, **how)
+    slow = run(train, data, name, schedule.microbatches, each, slow_motion=SlowMotion(machine), **how)
+    fast = run(train, data, name, schedule.microbatches, each, record=True, **how)
     return Run(calmest(slow.trace), predict(slow[0]["plan"], machine), calmest(fast.trace), list(slow),
-               one_process(schedule.microbatches))
+               one_process(data))
 
 
 def predict(plan: Plan, machine: Machine) -> Trace:
@@ -177,27 +195,32 @@ def _draw(result: Run, settings: dict[str, Any]) -> list[Any]:
 def bubble_table(result: Run, settings: dict[str, Any]) -> Table:
     """The bubble as measured, as predicted on this machine, and in closed form, which knows no messages."""
     traces = {"measured, in slow motion": result.slow, "predicted, with this link": result.predicted}
-    rows = [[words, *bubble_words(bubble_share(t), bubble_ratio(t)), f"{t.makespan * 1e3:.0f} ms"]
+    rows = [[words, percent(bubble_share(t)), percent(bubble_ratio(t)), milliseconds(t.makespan)]
             for words, t in traces.items()]
-    closed = closed_form(settings)
+    closed = closed_form(settings["schedule"], settings["ranks"], settings["microbatches"], settings["forward"] / 1e3)
     if closed is not None:
-        rows.append(["closed form, without messages", *bubble_words(closed.share_of_total, closed.ratio_to_ideal),
-                     f"{closed.makespan * 1e3:.0f} ms"])
+        rows.append(["closed form, without messages", percent(closed.share_of_total), percent(closed.ratio_to_ideal),
+                     milliseconds(closed.makespan)])
     return Table(["bubble", "share of the total", "ratio to the ideal", "a step takes"], rows, timed=[1, 2, 3])
 
 
-def bubble_words(share: float, ratio: float) -> list[str]:
-    """Both conventions, in percent."""
-    return [f"{share:.1%}", f"{ratio:.1%}"]
-
-
-def closed_form(settings: dict[str, Any]) -> Any:
-    """The `Bubble` of the schedule chosen, or None where none is known for these numbers."""
-    form, t = BUBBLES.get(settings["schedule"]), settings["forward"] / 1e3
+def closed_form(schedule: str, ranks: int, microbatches: int, t: float) -> Bubble | None:
+    """The closed form of a schedule whose F, B and W take `t` seconds each; None where none is known for these
+    numbers."""
     try:
-        return form and form(settings["ranks"], settings["microbatches"], t, t, t)
+        return BUBBLES[schedule](ranks, microbatches, t, t, t) if schedule in BUBBLES else None
     except ValueError:
         return None
+
+
+def percent(share: float) -> str:
+    """`27.3%`."""
+    return f"{share:.1%}"
+
+
+def milliseconds(seconds: float) -> str:
+    """`660 ms`."""
+    return f"{seconds * 1e3:.0f} ms"
 
 
 def memory_table(result: Run, settings: dict[str, Any]) -> Table:
