@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import TypeVar
 
-from disttutor.plans.op import RECEIVES, Op
+from disttutor.plans.op import RECEIVES, Key, Op
 from disttutor.plans.plan import Plan, PlanError, Report, index, partners
 from disttutor.plans.walk import Stuck, walk
 
@@ -34,8 +34,8 @@ def check(plan: Plan, *, blocking_sends: bool = False) -> Report:
 def prove(plan: Plan, go_through: Callable[[], Gone]) -> Gone:
     """What `go_through()` gives, which walks through the plan (see `walk`), if the plan is sound; for those who walk
     through it anyway, and need not do so twice. Raises PlanError as `check` does."""
-    _refuse(plan, [*_doubles(plan), *_unmatched(plan), *_disordered_collectives(plan), *_lost_waits(plan),
-                   *_lost_microbatches(plan), *_backward_before_forward(plan)])
+    _refuse(plan, [*_doubles(plan), *_unmatched(plan), *_disordered_collectives(plan), *_lost_microbatches(plan),
+                   *_backward_before_forward(plan), *_lost_waits(plan)])
     try:
         gone = go_through()         # after those, as a missing partner would hold ranks up too, but say less
     except Stuck as stuck:
@@ -106,8 +106,14 @@ def _disordered_collectives(plan: Plan) -> list[str]:
 def _lost_waits(plan: Plan) -> list[str]:
     named = {key for op in plan for key in op.after}
     lost = named - index(plan).keys() if named else ()
-    return [f"rank {op.rank}'s {op.label} waits for {' '.join(map(str, key))}, which nobody does"
+    return [f"rank {op.rank}'s {op.label} waits for {_named(key)}, which nobody does"
             for op in plan for key in op.after if key in lost] if lost else []
+
+
+def _named(key: Key) -> str:
+    rank, kind, peer, subject = key
+    words = [kind, *(f"{name} {number}" for name, number in subject), *([] if peer is None else [f"with rank {peer}"])]
+    return f"rank {rank}'s {' '.join(words)}"
 
 
 def _lost_microbatches(plan: Plan) -> list[str]:

@@ -6,7 +6,7 @@ same the other way. Neighbouring stages on one rank pass their tensors on by han
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from disttutor.plans.mesh import Mesh
@@ -36,11 +36,12 @@ class StageWork:
 class EveryMicrobatch:
     """A pipeline's goal: every stage does each micro-batch once, with what its neighbours sent, and sends what it made.
 
-    kinds: what every stage does with each micro-batch.
+    kinds: what every stage does with each micro-batch. update: whether each rank updates its weights once, after that.
     """
 
     schedule: Schedule
     kinds: tuple[str, ...]
+    update: bool = False
 
     def faults(self, plan: Plan) -> list[str]:
         """A sentence for each piece of work that is missing, and for each message at the wrong place in the list."""
@@ -66,16 +67,27 @@ class EveryMicrobatch:
                     if target and place.get((rank, "send", target[0], _between(target[1], m)), here) <= here:
                         faults.append(f"rank {rank} does not send the result of {plan.ops[rank][here].label} to rank "
                                       f"{target[0]} after it")
+        if self.update:
+            faults += [fault for rank, ops in enumerate(plan.ops) for fault in self._updates(rank, ops)]
         return faults
+
+    def _updates(self, rank: int, ops: Sequence[Op]) -> Iterator[str]:
+        at = [place for place, op in enumerate(ops) if op.kind == "update"]
+        if not at:
+            yield f"rank {rank} never updates its weights"
+        elif late := next((op for op in ops[at[0]:] if op.kind in self.kinds), None):
+            yield f"rank {rank} updates its weights before its {late.label}"
 
 
 def pipeline_step(schedule: Schedule, *, work: StageWork | Sequence[StageWork] = StageWork(),
-                  boundary_bytes: int | Callable[[int, int], int] = 0, samples: Sequence[int] | None = None,
+                  boundary_bytes: int | Callable[[int, int], int] = 0,
+                  gradient_bytes: Callable[[int, int], int] | None = None, samples: Sequence[int] | None = None,
                   tied: Sequence[tuple[tuple[int, ...], int]] = (), header_bytes: int = HEADER_BYTES) -> Plan:
     """One step of `schedule` on every rank, up to the update of its weights.
 
     work: of every stage, or of each. boundary_bytes: of the tensor that passes between two stages, for each sample; or
-    a function of (boundary, micro-batch) that gives the whole message's. samples: in each micro-batch (default: one).
+    a function of (boundary, micro-batch) that gives the whole message's. gradient_bytes: such a function for what comes
+    back, if that is another (whole numbers have no gradient). samples: in each micro-batch (default: one).
     tied: for each parameter that several ranks hold, those ranks and its gradient's bytes. header_bytes: of the sums
     that all ranks share at the end.
 
@@ -88,11 +100,13 @@ def pipeline_step(schedule: Schedule, *, work: StageWork | Sequence[StageWork] =
             raise ValueError(f"{what} has {len(given)} entries, but schedule {schedule.name!r} has {schedule.stages} "
                              f"stages and {schedule.microbatches} micro-batches: it takes {wanted}")
     size = boundary_bytes if callable(boundary_bytes) else lambda boundary, m: boundary_bytes * samples[m]
-    ranks = [[*_work(schedule, rank, works, samples, size)] for rank in range(schedule.ranks)]
+    back = gradient_bytes or size
+    ranks = [[*_work(schedule, rank, works, samples, size, back)] for rank in range(schedule.ranks)]
     for rank, ops in enumerate(ranks):
         ops += _end_of_step(rank, schedule.ranks, tied, header_bytes, ops[-1] if ops else None)
     return Plan(f"{schedule.name}, {schedule.ranks} ranks, {schedule.microbatches} micro-batches",
-                tuple(map(tuple, ranks)), Mesh(pipeline=schedule.ranks), EveryMicrobatch(schedule, _kinds(schedule)))
+                tuple(map(tuple, ranks)), Mesh(pipeline=schedule.ranks),
+                EveryMicrobatch(schedule, _kinds(schedule), update=True))
 
 
 def pipedream(ranks: int, minibatches: int, *, work: StageWork | Sequence[StageWork] = StageWork(),
@@ -113,7 +127,8 @@ def pipedream(ranks: int, minibatches: int, *, work: StageWork | Sequence[StageW
             # The gradient for the stage before leaves first: others wait for it, nobody for the update.
             if op.kind == "backward" and rank == 0 or op.kind == "send" and before.kind == "backward":
                 ops[-1].append(Op(kind="update", rank=rank, stage=rank, microbatch=op.microbatch))
-    return Plan(f"PipeDream, {ranks} ranks, {minibatches} mini-batches", tuple(map(tuple, ops)), step.mesh, step.goal)
+    return Plan(f"PipeDream, {ranks} ranks, {minibatches} mini-batches", tuple(map(tuple, ops)), step.mesh,
+                replace(step.goal, update=False))       # not once
 
 
 def staleness(plan: Plan) -> dict[tuple[int, int], int]:
@@ -139,7 +154,7 @@ def forward_pass(stages_of: Sequence[Sequence[int]], microbatches: int,
                    for stages in stages_of)
     schedule = Schedule("forward pass", orders, tuple(map(tuple, stages_of)), microbatches)
     size = boundary_bytes if callable(boundary_bytes) else lambda boundary, m: boundary_bytes
-    ops = tuple(tuple(_work(schedule, rank, [StageWork()] * schedule.stages, [1] * microbatches, size))
+    ops = tuple(tuple(_work(schedule, rank, [StageWork()] * schedule.stages, [1] * microbatches, size, size))
                 for rank in range(schedule.ranks))
     return Plan(schedule.name, ops, Mesh(pipeline=schedule.ranks), EveryMicrobatch(schedule, ("forward",)))
 
@@ -178,12 +193,13 @@ def _key(rank: int, kind: str, stage: int, microbatch: int) -> Key:
 
 
 def _work(schedule: Schedule, rank: int, works: Sequence[StageWork], samples: Sequence[int],
-          size: Callable[[int, int], int]) -> Iterator[Op]:
-    """The rank's actions in order, each between its messages."""
+          forth: Callable[[int, int], int], back: Callable[[int, int], int]) -> Iterator[Op]:
+    """The rank's actions in order, each between its messages, which are of `forth` or `back` bytes."""
     ways = _Ways(schedule)
     for action in schedule.orders[rank]:
         kind, stage, m = action.kind, action.stage, action.microbatch
         source, target = ways.peers(kind, stage)
+        size = forth if kind == "forward" else back
         if source:
             yield _message("recv", rank, *source, m, size)
         flops = samples[m] * _flops(works[stage], kind, schedule)

@@ -218,6 +218,8 @@ class Pipeline(Strategy):
             self._plans[key] = plan = pipeline_step(
                 self._schedule(len(batches)), work=self._work, samples=[samples_of(m) for m in batches],
                 boundary_bytes=lambda boundary, m: nbytes_of(shapes[m][boundary]),
+                gradient_bytes=lambda boundary, m: nbytes_of(
+                    [shape for shape in shapes[m][boundary] if shape[1].is_floating_point]),
                 tied=list(zip(self._tied.values(), self._tied_nbytes, strict=True)))
             plan.check()
         return self._plans[key]

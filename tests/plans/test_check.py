@@ -90,7 +90,7 @@ def test_a_collective_of_another_size():
 
 def test_a_wait_for_nothing():
     (fault,) = faults([op("update", 0, after=(op("forward", 0, microbatch=5).key,))])
-    assert fault.startswith("rank 0's update waits for 0 forward") and fault.endswith("which nobody does")
+    assert fault == "rank 0's update waits for rank 0's forward microbatch 5, which nobody does"
 
 
 def test_a_backward_without_its_forward_or_before_it():
