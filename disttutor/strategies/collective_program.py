@@ -13,6 +13,7 @@ from disttutor.plans import RECEIVES, Mesh, Op, Plan, Stuck, walk
 from disttutor.plans.partial_sums import Collective
 
 AHEAD = 16              # most receives that are offered at a time: the one that is needed next, and those after it
+LINE = 64               # places begin at a multiple of so many bytes, a cache line
 ROOM = 2**26            # and most bytes that they take, if there are several
 
 
@@ -25,15 +26,20 @@ class Action(NamedTuple):
 
 
 class Program:
-    """Every rank's actions for a plan: `actions[rank]`. copies: whether sends need copies of their own. slots: how many
-    messages lie beside the array at a time.
+    """Every rank's actions for a plan: `actions[rank]`. copies: whether sends need copies of their own. slot_of[rank]:
+    for each receive, which of the places beside the array is its own. slots[rank]: how many there are, and bytes of
+    each.
 
     Waiting until a message has left is waiting for its receiver, about which the plan says nothing. Where ranks could
     come to wait for each other so, every message is sent from a copy instead, and nobody waits for it.
     """
 
     def __init__(self, plan: Plan, ahead: int):
-        self.slots = max(1, ahead)
+        slots = max(1, ahead)
+        receives = [[at for at, op in enumerate(ops) if op.kind in RECEIVES] for ops in plan.ops]
+        self.slot_of = tuple({at: k % slots for k, at in enumerate(mine)} for mine in receives)
+        self.slots = tuple((min(len(mine), slots), _lines(max((ops[at].nbytes for at in mine), default=0)))
+                           for ops, mine in zip(plan.ops, receives, strict=True))
         self.actions = tuple(_actions_of(ops, ahead, copies=False) for ops in plan.ops)
         self.copies = not _runs_to_its_end(plan, self.actions)
         if self.copies:
@@ -60,6 +66,10 @@ class Prepared:
     def stepwise(self) -> Program:
         """In which nothing arrives before its turn, for those who look on."""
         return Program(self.plan, 0)
+
+
+def _lines(nbytes: int) -> int:
+    return -(-nbytes // LINE) * LINE
 
 
 def _actions_of(ops: Sequence[Op], ahead: int, copies: bool) -> tuple[Action, ...]:

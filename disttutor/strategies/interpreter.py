@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from disttutor.plans import Op
-from disttutor.strategies.collective_program import ROOM, Prepared
+from disttutor.strategies.collective_program import ROOM, Prepared, Program
 from disttutor.strategies.groups import Group
 from disttutor.strategies.messages import Messages
 
@@ -20,7 +19,6 @@ OPS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "mean": Tensor.add_,            # and one division, when all is done
     "max": lambda mine, theirs: torch.maximum(mine, theirs, out=mine),
 }
-LINE = 64                           # places begin at a multiple of so many bytes, a cache line
 _kept: dict[torch.device, Tensor] = {}      # room for arriving messages, from call to call: getting it takes longer
 
 
@@ -36,7 +34,7 @@ def carry_out(prepared: Prepared, group: Group, store: dict[int, Tensor], op: st
     plan = prepared.plan
     program = prepared.stepwise if observe else prepared.eager
     ops, messages = plan.ops[group.index], Messages(group)
-    places = Places(ops, plan.goal.sizes, store, program.slots)
+    places = Places(prepared, program, group.index, store)
     moments = list(reversed(plan.goal.moments)) if observe else []
     under_way: dict[int, Any] = {}
     for do, at in program.actions[group.index]:
@@ -63,12 +61,11 @@ def carry_out(prepared: Prepared, group: Group, store: dict[int, Tensor], op: st
 class Places:
     """Where messages lie: in the array where their chunks lie side by side there, else in a place beside it."""
 
-    def __init__(self, ops: tuple[Op, ...], sizes: tuple[int, ...], store: dict[int, Tensor], slots: int):
-        self.ops, self.sizes, self.store = ops, sizes, store
-        receives = [at for at, op in enumerate(ops) if op.kind != "send"]
-        self.order = {at: k % slots for k, at in enumerate(receives)}
+    def __init__(self, prepared: Prepared, program: Program, rank: int, store: dict[int, Tensor]):
+        self.ops, self.sizes, self.store = prepared.plan.ops[rank], prepared.plan.goal.sizes, store
+        self.slot_of, self.slots = program.slot_of[rank], program.slots[rank]
         self.rows: dict[int, Tensor | None] = {}            # of each receive: its chunks, if they lie side by side
-        self.slots: list[Tensor] | None = None
+        self.beside: Tensor | None = None
 
     def content(self, chunks: tuple[int, ...], copy: bool) -> Tensor:
         """These chunks in one row, to be sent."""
@@ -79,13 +76,14 @@ class Places:
     def room(self, at: int) -> Tensor:
         """Where the message of this receive is to arrive."""
         op = self.ops[at]
-        row = self.rows[at] = self._in_place(op)
+        row = self.rows[at] = self._in_place(op.chunks)
         if row is not None and op.kind == "recv":
             return row
-        if self.slots is None:
-            self.slots = self._make_slots()
         like = next(iter(self.store.values()))
-        return self.slots[self.order[at]][:op.nbytes].view(like.dtype)
+        if self.beside is None:
+            self.beside = _room_beside(self.slots[0] * self.slots[1], like.device)
+        start = self.slot_of[at] * self.slots[1]
+        return self.beside[start:start + op.nbytes].view(like.dtype)
 
     def put(self, at: int, arrived: Tensor, combine: Callable[[Tensor, Tensor], Any]) -> None:
         """Bring what has arrived to its chunks."""
@@ -104,18 +102,17 @@ class Places:
             else:
                 self.store[c].copy_(piece)
 
-    def _in_place(self, op: Op) -> Tensor | None:
-        return _row([self.store[c] for c in op.chunks]) if all(c in self.store for c in op.chunks) else None
+    def _in_place(self, chunks: tuple[int, ...]) -> Tensor | None:
+        return _row([self.store[c] for c in chunks]) if all(c in self.store for c in chunks) else None
 
-    def _make_slots(self) -> list[Tensor]:
-        size = -(-max(op.nbytes for op in self.ops if op.kind != "send") // LINE) * LINE
-        device = next(iter(self.store.values())).device
-        whole, count = _kept.get(device), 1 + max(self.order.values())
-        if whole is None or len(whole) < count * size:
-            whole = torch.empty(count * size, dtype=torch.uint8, device=device)
-            if len(whole) <= ROOM:
-                _kept[device] = whole
-        return list(whole[:count * size].split(size))
+
+def _room_beside(nbytes: int, device: torch.device) -> Tensor:
+    room = _kept.get(device)
+    if room is None or len(room) < nbytes:
+        room = torch.empty(nbytes, dtype=torch.uint8, device=device)
+        if nbytes <= ROOM:
+            _kept[device] = room
+    return room
 
 
 def _row(parts: list[Tensor]) -> Tensor | None:

@@ -170,6 +170,8 @@ def the_others(rank, rows):
             got = mine.clone()
             broadcast(got, root, algorithm=algorithm)
             out["broadcast", algorithm, root] = got
+    for algorithm in ALGORITHMS["reduce"]:
+        for root in range(n):
             for op in ("sum", "mean", "max"):
                 got = mine.clone()
                 reduce(got, root, algorithm=algorithm, op=op)
