@@ -34,6 +34,7 @@ def simulate(plan: Plan, machine: Machine) -> Trace:
 
     ports = {"port": shared_port} if several else {}
     times = prove(plan, lambda: lay_out(plan, seconds, transit=transfer, **ports))
-    spans = tuple(Span(op, *times[op.key], place=place) for ops in plan.ops for place, op in enumerate(ops))
+    spans = tuple(Span(op, start, end, 0.0, 0, place) for ops, when in zip(plan.ops, times, strict=True)
+                  for place, (op, (start, end)) in enumerate(zip(ops, when, strict=True)))
     return Trace(spans, plan.world_size, "predicted", note=f"{machine.device.name} and {machine.link.name}"
                  + (f", nodes of {machine.node} joined by {machine.between.name}" if several else ""))

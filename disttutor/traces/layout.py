@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from disttutor.plans import RECEIVES, Key, Op, Plan, walk
 
 Lane = tuple[Hashable, str]
+Times = tuple[float, float]
 
 
 def nothing(op: Op) -> float:
@@ -21,9 +22,8 @@ def own_port(op: Op) -> Hashable:
 
 
 def lay_out(plan: Plan, seconds: Callable[[Sequence[Op]], float], *, transit: Callable[[Op], float] = nothing,
-            port: Callable[[Op], Hashable] = own_port, free: dict[Lane, float] | None = None
-            ) -> dict[Key, tuple[float, float]]:
-    """Start and end of each operation, by key.
+            port: Callable[[Op], Hashable] = own_port, free: dict[Lane, float] | None = None) -> list[list[Times]]:
+    """Start and end of each operation: `[rank][i]` is of `plan.ops[rank][i]`.
 
     A compute operation lasts `seconds([op])` from when its rank reaches it. A send lasts that long too, from when its
     rank's port is free to send; the rank goes on meanwhile. A message is there when its send has ended and the
@@ -36,18 +36,23 @@ def lay_out(plan: Plan, seconds: Callable[[Sequence[Op]], float], *, transit: Ca
     """
     free = {} if free is None else free
     thread = [free.get((rank, "compute"), 0.0) for rank in range(plan.world_size)]
+    named = {key for op in plan for key in op.after}
+    ended: dict[Key, float] = {}                        # of the named ones
     sent: dict[tuple, float] = {}                       # messages under way -> when their send ends
-    times: dict[Key, tuple[float, float]] = {}
+    entered: dict[Key, tuple[int, float]] = {}          # collectives -> their place in the rank's list, and since when
+    times: list[list[Times]] = [[] for _ in plan.ops]
     for op, over in walk(plan, clock=thread):
         rank, kind = op.rank, op.kind
         start = thread[rank]
         for key in op.after:
-            start = max(start, times[key][1])
+            start = max(start, ended[key])
         if op.group:
             thread[rank] = start
-            times[op.key] = (start, start)              # entered; the rest is known when all are in it
+            entered[op.key] = (len(times[rank]), start)
+            times[rank].append((start, start))          # the rest is known when all are in it
             if over:
-                _meet(over, seconds(over), times, free)
+                _meet(over, seconds(over), entered, times, free)
+                ended.update((member.key, free[member.rank, "collective"]) for member in over)
             continue
         if kind == "send":
             thread[rank] = start
@@ -60,16 +65,18 @@ def lay_out(plan: Plan, seconds: Callable[[Sequence[Op]], float], *, transit: Ca
             end = thread[rank] = max(start, there) + seconds(over)
         else:
             end = thread[rank] = start + seconds(over)
-        times[op.key] = (start, end)
+        times[rank].append((start, end))
+        if named and op.key in named:
+            ended[op.key] = end
     free.update({(rank, "compute"): at for rank, at in enumerate(thread)})
     return times
 
 
-def _meet(members: Sequence[Op], seconds: float, times: dict[Key, tuple[float, float]],
+def _meet(members: Sequence[Op], seconds: float, entered: dict[Key, tuple[int, float]], times: list[list[Times]],
           free: dict[Lane, float]) -> None:
     """A collective begins when its last rank is in it and done with the one before; all end together."""
-    starts = [max(times[op.key][0], free.get((op.rank, "collective"), 0.0)) for op in members]
+    starts = [max(entered[op.key][1], free.get((op.rank, "collective"), 0.0)) for op in members]
     end = max(starts) + seconds
     for op, start in zip(members, starts, strict=True):
-        times[op.key] = (start, end)
+        times[op.rank][entered[op.key][0]] = (start, end)
         free[op.rank, "collective"] = end

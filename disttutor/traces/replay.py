@@ -23,8 +23,9 @@ def replay(trace: Trace) -> Trace:
     spans: list[Span] = []
     for step in trace.steps:
         done = {s.op.key: s for s in trace.spans if s.step == step}
-        times = lay_out(trace.plan(step), _Durations(done), free=free)
-        spans += [replace(s, start=times[key][0], end=times[key][1]) for key, s in done.items()]
+        plan = trace.plan(step)
+        for ops, times in zip(plan.ops, lay_out(plan, _Durations(done), free=free), strict=True):
+            spans += [replace(done[op.key], start=start, end=end) for op, (start, end) in zip(ops, times, strict=True)]
     return replace(trace, spans=tuple(spans), counters=(), source="replayed",
                    note="a core for each rank")
 
