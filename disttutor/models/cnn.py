@@ -38,7 +38,7 @@ class SmallCNN(nn.Module):
         self.to(dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x.reshape(-1, 1, 8, 8)  # B, 1, 8, 8
+        x = Picture.of(x)  # B, 1, 8, 8
         x = torch.relu(self.norm1(self.conv1(x)))  # B, c, 8, 8
         x = nn.functional.max_pool2d(x, 2)  # B, c, 4, 4
         x = torch.relu(self.norm2(self.conv2(x)))  # B, 2c, 4, 4
@@ -48,7 +48,18 @@ class SmallCNN(nn.Module):
     def layers_in_order(self) -> list[nn.Module]:
         """Parts that, one after the other, are the model: two convolutions with what belongs to them, and the head."""
         return [
-            nn.Sequential(nn.Flatten(1), nn.Unflatten(1, (1, 8, 8)), self.conv1, self.norm1, nn.ReLU(), nn.MaxPool2d(2)),
+            nn.Sequential(Picture(), self.conv1, self.norm1, nn.ReLU(), nn.MaxPool2d(2)),  # B, c, 4, 4
             nn.Sequential(self.conv2, self.norm2, nn.ReLU(), nn.MaxPool2d(2)),  # B, 2c, 2, 2
             nn.Sequential(nn.Flatten(1), self.dropout, self.linear),  # B, classes
         ]
+
+
+class Picture(nn.Module):
+    """Rows of 64 pixels as pictures."""
+
+    @staticmethod
+    def of(x: Tensor) -> Tensor:
+        return x.reshape(-1, 1, 8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.of(x)

@@ -125,8 +125,8 @@ def test_a_cycle_through_collectives_of_two_groups():
     a = [first := reduce(0, 0, both), reduce(0, 1, other, after=(first.key,))]
     b = [first := reduce(1, 1, other), reduce(1, 0, both, after=(first.key,))]
     (fault,) = faults(a, b, [reduce(2, 1, other)])
-    assert fault == ("a cycle: rank 0's all_reduce bucket 1 waits for rank 1's all_reduce bucket 0; rank 1's all_reduce "
-                     "bucket 0 waits for rank 0's all_reduce bucket 1")
+    assert fault == ("a cycle: rank 0's all_reduce bucket 1 waits for rank 1's all_reduce bucket 0; rank 1's "
+                     "all_reduce bucket 0 waits for rank 0's all_reduce bucket 1")
     assert plan([reduce(0, 0, both), reduce(0, 1, other)], [reduce(1, 1, other), reduce(1, 0, both)],
                 [reduce(2, 1, other)]).check().messages == (2, 2, 1)      # launched without a wait between: no cycle
 
