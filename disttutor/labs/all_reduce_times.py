@@ -30,6 +30,7 @@ IN_A_ROW = 4
 NODE = 2                                                                # ranks a node, of the hierarchical one
 Of = Callable[[list[float]], float]
 TAKEN: dict[str, Of] = {"median": median, "best": min}
+OWN, SHARED_LINK = "each rank its own", "one for all, in turn"                # links, as they are predicted
 BOTH, MEASURED, PREDICTED = "measured and predicted", "measured", "predicted"
 
 
@@ -74,9 +75,10 @@ class Times:
         """α and β by the median, or the best, of the messages."""
         return fit([(n, of(times)) for n, times in self.messages.items()], LOOPBACK).link
 
-    def predicted(self, of: Of) -> dict[str, list[tuple[int, float]]]:
-        """What that link predicts."""
-        return predict(self.ranks, next(iter(self.all_reduces.values())), Machine(link=self.link(of)))
+    def predicted(self, of: Of, links: str) -> dict[str, list[tuple[int, float]]]:
+        """What α and β predict, if each rank has a link of its own, or if all messages take turns."""
+        nbytes, link = list(self.all_reduces["ring"]), self.link(of)
+        return predict(self.ranks, nbytes, Machine(link=link)) if links == OWN else in_turn(self.ranks, nbytes, link)
 
 
 def time_against_size(ranks: int = 4, most: int = 4_194_304, rounds: int = 5) -> Lab:
@@ -89,10 +91,11 @@ def time_against_size(ranks: int = 4, most: int = 4_194_304, rounds: int = 5) ->
                                   description="largest array"),
         "rounds": w.IntSlider(rounds, 3, 31, step=2, description="times each"),
         "of": w.Dropdown(options=list(TAKEN), description="take of these the"),
+        "links": w.Dropdown(options=[OWN, SHARED_LINK], description="links predicted as"),
         "show": w.ToggleButtons(options=[BOTH, MEASURED, PREDICTED], description="show",
                                 style={"button_width": "auto"}),
     }
-    return Lab(controls, run_sizes, draw_sizes, redraw_only={"of", "show"},
+    return Lab(controls, run_sizes, draw_sizes, redraw_only={"of", "links", "show"},
                title="Every all-reduce against size").show()
 
 
@@ -113,6 +116,14 @@ def predict(ranks: int, nbytes: Iterable[int], machine: Machine, algorithms: Ite
             for name in algorithms}
 
 
+def in_turn(ranks: int, nbytes: Iterable[int], link: Link) -> dict[str, list[tuple[int, float]]]:
+    """Seconds of each algorithm's messages one after the other, all of all ranks: where one message at a time is what
+    the machine's cores can carry."""
+    return {name: [(n, sum(link.seconds(op.nbytes) for op in collective(
+        "all_reduce", name, ranks, n // ITEMSIZE, ITEMSIZE, ranks_per_node=NODE) if op.kind == "send")) for n in nbytes]
+        for name in ALL_REDUCES}
+
+
 def bandwidths(nbytes: float, seconds: float, ranks: int) -> tuple[float, float]:
     """Algorithm bandwidth and bus bandwidth of an all-reduce, in bytes a second, as nccl-tests defines them: bytes of
     the array over time; and that times 2(n-1)/n, which no algorithm on these links can bring above the link's own."""
@@ -123,34 +134,36 @@ def bandwidths(nbytes: float, seconds: float, ranks: int) -> tuple[float, float]
 def draw_sizes(result: Times, settings: dict[str, Any]) -> list[Any]:
     """The curves, the two bandwidths at the largest size, and where measurement and prediction part ways."""
     show, of = settings["show"], TAKEN[settings["of"]]
-    measured, predicted, link = result.measured(of), result.predicted(of), result.link(of)
+    measured, link = result.measured(of), result.link(of)
+    predicted = {links: result.predicted(of, links) for links in (OWN, SHARED_LINK)}
     largest = max(n for n, _ in measured["ring"])
     rows = []
     for name, points in measured.items():
-        seconds, expected = dict(points)[largest], dict(predicted.get(name, ())).get(largest)
-        algorithm, bus = bandwidths(largest, seconds, result.ranks)
-        rows.append([name, quantity(seconds, "s"), quantity(expected, "s") if expected else "–",
-                     quantity(algorithm, "B/s"), quantity(bus, "B/s")])
+        seconds = dict(points)[largest]
+        expected = [dict(some[name])[largest] if name in some else None for some in predicted.values()]
+        rates = bandwidths(largest, seconds, result.ranks)
+        rows.append([name, quantity(seconds, "s"), *(quantity(e, "s") if e else "–" for e in expected),
+                     *(quantity(rate, "B/s") for rate in rates)])
+    chosen = predicted[settings["links"]]
     return [
-        sizes({} if show == PREDICTED else measured, {} if show == MEASURED else predicted, alpha=link.latency,
+        sizes({} if show == PREDICTED else measured, {} if show == MEASURED else chosen, alpha=link.latency,
               beta=link.bandwidth, title=f"All-reduce on {result.ranks} ranks: {settings['of']} of "
-                                         f"{settings['rounds']}, and what the plans predict"),
-        Table([f"array of {quantity(largest, 'B')}", "measured", "predicted", "algorithm bandwidth: S / time",
-               f"bus bandwidth: that times {2 * (result.ranks - 1)}/{result.ranks}"], rows, timed=[1, 2, 3, 4]),
-        Timed(parting(measured, predicted, result.ranks)),
+                                         f"{settings['rounds']}; predicted with links: {settings['links']}"),
+        Table([f"array of {quantity(largest, 'B')}", "measured", *(f"predicted, links: {links}" for links in predicted),
+               "algorithm bandwidth: S / time", f"bus bandwidth: that times {2 * (result.ranks - 1)}/{result.ranks}"],
+              rows, timed=[1, 2, 3, 4, 5]),
+        Timed(" ".join(parting(measured, some, links) for links, some in predicted.items())),
     ]
 
 
 def parting(measured: dict[str, list[tuple[int, float]]], predicted: dict[str, list[tuple[int, float]]],
-            ranks: int) -> str:
+            links: str) -> str:
     """Where what was measured and what was predicted are farthest from each other."""
     apart = [(seconds / expected, name, n) for name, points in predicted.items()
              for (n, expected), (_, seconds) in zip(points, measured[name], strict=True)]
     low, high, middle = min(apart), max(apart), median(ratio for ratio, *_ in apart)
     words = [f"{ratio:.1f} ({name}, {quantity(n, 'B')})" for ratio, name, n in (low, high)]
-    return (f"Measured over predicted: {middle:.1f} in the middle, from {words[0]} to {words[1]}. The prediction knows "
-            f"α and β of two ranks that do nothing else. Here {ranks} ranks and their network threads share this "
-            "machine's cores and memory: what has come waits until its rank gets a core, round after round.")
+    return f"Measured over predicted, links {links}: {middle:.1f} in the middle, from {words[0]} to {words[1]}."
 
 
 # ------------------------------------------------------------------------------------------- where we have no machine
