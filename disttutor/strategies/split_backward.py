@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import GradientEdge
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 Edge = tuple[Any, int]      # a node of the graph, and which of its outputs
 
@@ -29,7 +29,7 @@ class SplitBackward:
     def __init__(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], parameters: Sequence[Tensor]):
         self.outputs = [t for t in outputs if t.requires_grad]
         self.inputs = [t for t in inputs if t.requires_grad]
-        roots = [(t.grad_fn, t.output_nr) for t in self.outputs if t.grad_fn is not None]
+        roots = [(edge.node, edge.output_nr) for edge in map(get_gradient_edge, self.outputs)]
         users, weights = _look_around(roots, {id(p) for p in parameters})
         self.at_once: list[Tensor] = []
         self.joints: dict[Any, list[Tensor]] = defaultdict(list)     # node where weights join in -> those weights
@@ -88,11 +88,13 @@ def _look_around(roots: Sequence[Edge], wanted: set[int]) -> tuple[dict[Any, lis
 
 
 def _joint(node: Any, users: dict[Any, list[tuple[Any, int]]]) -> Any:
-    """The first node above a weight where something else joins in; None if there are several ways up to there."""
+    """The first node above a weight where something else joins in; None if there are several ways up to there, or none
+    as the weight is an output itself."""
+    leaf = node
     while len(users[node]) == 1:
         above, _ = users[node][0]
         if above is None:
-            return node
+            return None if node is leaf else node
         if sum(source is not None for source, _ in above.next_functions) > 1:
             return above
         node = above
