@@ -31,7 +31,7 @@ from disttutor.strategies.pipeline_run import PipelineRun
 from disttutor.strategies.random_streams import random_stream
 from disttutor.strategies.shares import Batch, move, samples_of, split
 from disttutor.strategies.stage_state import StageState
-from disttutor.strategies.stages import Shape, Stages, cut_into, inputs_of, layers_of
+from disttutor.strategies.stages import Shape, Stages, check_stage_work, cut_into, inputs_of, layers_of
 from disttutor.strategies.strategy import (
     BACKWARD_WORK,
     FORWARD_WORK,
@@ -71,13 +71,17 @@ class Pipeline(Strategy):
         if "accumulate" in common:
             raise TypeError("a pipeline accumulates over its micro-batches: give microbatches instead of accumulate")
         whole_number("microbatches", microbatches, least=1)
+        for what, given in (("objective", objective), ("optimizer", optimizer),
+                            ("lr_schedule", lr_schedule or torch.optim.lr_scheduler.ConstantLR)):
+            if not callable(given):
+                raise TypeError(f"the {what} must be callable, not {type(given).__name__}")
         self.pipe = pipeline_group(mesh)
         self._given_schedule, self._virtual_stages = schedule, virtual_stages
         first = self._schedule(microbatches)
         self.stages = Stages(model, cut_into(layers_of(model), first.stages, cut),
                              [first.rank_of(stage) for stage in range(first.stages)], self.pipe.index)
-        self._work = stage_work or [StageWork(FORWARD_WORK * n, BACKWARD_WORK / 2 * n, BACKWARD_WORK / 2 * n)
-                                    for n in self.stages.work]
+        self._work = check_stage_work(first.stages, stage_work or [
+            StageWork(FORWARD_WORK * n, BACKWARD_WORK / 2 * n, BACKWARD_WORK / 2 * n) for n in self.stages.work])
         if self.pipe.size > 1:
             orders = {f"the order of rank {rank}": first.listing(rank) for rank in range(first.ranks)}
             check_alike(self.pipe, {"the schedule": first.name, "microbatches": microbatches, **orders,
@@ -104,7 +108,12 @@ class Pipeline(Strategy):
         given, ranks = self._given_schedule, self.pipe.size
         if isinstance(given, str):
             return build_schedule(given, ranks, microbatches, self._virtual_stages)
+        if not callable(given) and not isinstance(given, Schedule):
+            raise TypeError(f"schedule is {given!r} of type {type(given).__name__}; it must be a name, a Schedule, or "
+                            "a function of (ranks, micro-batches) that builds one")
         built = given if isinstance(given, Schedule) else given(ranks, microbatches)
+        if not isinstance(built, Schedule):
+            raise TypeError(f"the function {given!r} gave a {type(built).__name__}; it must give a Schedule")
         if (built.ranks, built.microbatches) != (ranks, microbatches):
             raise ValueError(f"schedule {built.name!r} is for {built.ranks} ranks and {built.microbatches} "
                              f"micro-batches; here are {ranks} ranks and {microbatches} micro-batches with samples")

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from disttutor.plans import check_cut, spans, split_by_cost, split_evenly
+from disttutor.plans import StageWork, check_cut, spans, split_by_cost, split_evenly
 from disttutor.strategies.shares import Batch
 
 Shape = tuple[tuple[int, ...], torch.dtype]
@@ -42,7 +42,7 @@ def layers_of(model: nn.Module) -> list[nn.Module]:
 
 def cut_into(layers: Sequence[nn.Module], stages: int, cut: str | Sequence[int]) -> list[Stage]:
     """The stages: `cut` is "evenly" (sizes differ by at most one), "by weights" (the stage with the most parameters
-    has as few as can be), or the sizes by hand. Raises ValueError for a cut that cannot be."""
+    has as few as can be), or the sizes by hand. Raises ValueError for a cut that cannot be, TypeError for none."""
     if cut == "evenly":
         sizes = split_evenly(len(layers), stages)
     elif cut == "by weights":
@@ -50,12 +50,27 @@ def cut_into(layers: Sequence[nn.Module], stages: int, cut: str | Sequence[int])
     elif isinstance(cut, str):
         raise ValueError(f"unknown cut {cut!r}; cuts that work: 'evenly', 'by weights', or the number of layers of "
                          "each stage")
+    elif not isinstance(cut, Sequence):
+        raise TypeError(f"cut is {cut!r} of type {type(cut).__name__}; it must be 'evenly', 'by weights', or the "
+                        "number of layers of each stage")
     else:
         sizes = check_cut(cut, len(layers))
         if len(sizes) != stages:
             raise ValueError(f"the cut {tuple(sizes)} has {len(sizes)} stages, but the schedule has {stages}; give "
                              f"{stages} sizes that add up to {len(layers)} layers")
     return [Stage(*layers[start:stop]) for start, stop in spans(sizes)]
+
+
+def check_stage_work(stages: int, work: Any) -> StageWork | list[StageWork]:
+    """`work`, if it is one StageWork or one for each stage. Raises TypeError or ValueError if it is not."""
+    if isinstance(work, StageWork):
+        return work
+    if not isinstance(work, Sequence) or not all(isinstance(w, StageWork) for w in work):
+        raise TypeError(f"stage_work is {work!r} of type {type(work).__name__}; it must be a StageWork or one for each "
+                        "stage")
+    if len(work) != stages:
+        raise ValueError(f"stage_work has {len(work)} entries, but the schedule has {stages} stages; give one for each")
+    return list(work)
 
 
 class Stages:
