@@ -86,7 +86,7 @@ def _run_streams(settings: dict[str, Any], run: Callable) -> Streams:
     ranks, data = settings["ranks"], batches(MINIBATCH, settings["minibatches"])
     machine = machine_of({"latency": 1.0, "bandwidth": 50})
     slow = run(slow_stream, data[:DRAWN], ranks=ranks, slow_motion=SlowMotion(machine)).trace
-    found = {kind: run(train_as, kind, data, settings["rate"], ranks=1 if kind == "one process" else ranks)
+    found = {kind: run(train_as, kind, data, settings["rate"], ranks=1 if kind == "one process" else ranks, threads=1)
              for kind in KINDS}
     whole = {kind: [{name: t for part in parts for name, t in part.items()}
                     for parts in zip(*(answer["history"] for answer in answers), strict=True)]
@@ -188,7 +188,7 @@ def price_of_splitting(run: Callable, ranks: int = 4) -> Table:
     rows = []
     for schedule in ("1F1B", "ZB-H1"):
         recorded = run(steps_as_they_run, batches(8 * SAMPLES, 6), schedule, ranks=ranks, record=True).trace
-        spans = [s for s in recorded.only(*range(1, 6)).of(1)]          # without the first step, which loads things
+        spans = list(recorded.only(*range(1, 6)).of(1))                 # without the first step, which loads things
         taken = {letter: [s.cpu for s in spans if s.kind == kind] for letter, kind in kinds.items()}
         rows.append([schedule, *(f"{1e3 * median(some):.2f} ms" if some else "in B" for some in taken.values()),
                      f"{1e3 * sum(median(some) for some in taken.values() if some):.2f} ms"])
@@ -204,18 +204,26 @@ def median(values: list[float]) -> float:
 # ------------------------------------------------------------------------------ layers that are not alone
 
 
-def weights_of(rank: int, data: list[Batch], accumulate: int, kind: str = "pipeline", schedule: str = "1F1B",
-               virtual_stages: int | None = None, **layers: Any) -> dict[str, Tensor]:
-    """All weights after a step on each batch, of a network with such `layers` (batch_norm, dropout)."""
-    optimizer = partial(torch.optim.SGD, lr=0.05)
-    model = network(8, **layers)
-    if kind == "pipeline":
-        strategy = Pipeline(model, classification, optimizer, schedule=schedule, microbatches=accumulate,
-                            virtual_stages=virtual_stages)
+WAYS = {"one process, undivided": 1, "one process, 4 micro-batches": 1, "4 stages on one rank": 1,
+        "4 stages on 4 ranks": 4}                                   # to ranks
+
+
+def weights_of(rank: int, data: list[Batch], way: str, layers: dict[str, Any]) -> dict[str, Tensor]:
+    """All weights after a step on each batch in one of `WAYS`, of a network with `layers` ({"dropout": 0.2}, say)."""
+    optimizer, model = partial(torch.optim.SGD, lr=0.05), network(8, **layers)
+    if "stages" in way:
+        schedule = {"schedule": "looped BFS", "virtual_stages": 4} if WAYS[way] == 1 else {}
+        strategy: Strategy = Pipeline(model, classification, optimizer, microbatches=4, **schedule)
     else:
-        strategy = Single(model, classification, optimizer, accumulate=accumulate)
+        strategy = Single(model, classification, optimizer, accumulate=1 if "undivided" in way else 4)
     for batch in data:
         strategy.step(batch)
     return strategy.full_state()["model"]
 
 
+def distances_of(layers: dict[str, Any], run: Callable) -> dict[str, float]:
+    """How far the pipeline of 4 ranks is from the other `WAYS` after three batches of 64 digits."""
+    data = batches(64)
+    found = {way: run(weights_of, data, way, layers, ranks=ranks, threads=1)[0] for way, ranks in WAYS.items()}
+    pipeline = found.pop("4 stages on 4 ranks")
+    return {way: apart(pipeline, weights) for way, weights in found.items()}

@@ -80,8 +80,8 @@ def one_process(data: list[Batch]) -> dict[str, Any]:
 
 
 def apart(some: dict[str, Tensor], others: dict[str, Tensor]) -> float:
-    """The largest difference between two models' weights."""
-    return max(float((some[name] - weights).abs().max()) for name, weights in others.items())
+    """The largest difference between two models' weights (and running statistics; not between counts of batches)."""
+    return max(float((some[name] - t).abs().max()) for name, t in others.items() if t.is_floating_point())
 
 
 # --------------------------------------------------------------------------------------------------- the guesses
@@ -234,7 +234,7 @@ def memory_table(result: Run, settings: dict[str, Any]) -> Table:
 def verdict(result: Run) -> str:
     """Whether it was the training of one process."""
     losses = ", ".join(f"{loss:.4f}" for loss in result.answers[0]["losses"])
-    apart = result.distance
-    said = "and the weights are" if apart < 1e-12 else "BUT the weights are not"
-    return (f"The losses of the {STEPS} steps are {losses}, {said} those of one process: "
-            f"{'less than 1e-12' if apart < 1e-12 else f'{apart:.0e}'} apart.")
+    equal = result.distance < 1e-12
+    return (f"The losses of the {STEPS} batches are {losses}, {'and' if equal else 'BUT'} the weights are "
+            f"{'' if equal else 'not '}those of one process: "
+            f"{'less than 1e-12' if equal else f'{result.distance:.0e}'} apart.")
