@@ -73,10 +73,10 @@ def _lines(nbytes: int) -> int:
 
 
 def _actions_of(ops: Sequence[Op], ahead: int, copies: bool) -> tuple[Action, ...]:
+    """One rank's actions. Up to `ahead` receives are offered before their turn, each as soon as that can be."""
     actions: list[Action] = []
     receives = [i for i, op in enumerate(ops) if op.kind in RECEIVES]
     offered = taken = 0
-    last_taken = -1
     leaving: dict[int, set[int]] = {}                   # chunk -> sends of it that may not have left
 
     def await_departures(chunks: tuple[int, ...]) -> None:
@@ -85,20 +85,22 @@ def _actions_of(ops: Sequence[Op], ahead: int, copies: bool) -> tuple[Action, ..
             for c in ops[i].chunks:
                 leaving[c].discard(i)
 
-    def can_be_offered(i: int, at: int) -> bool:
+    def can_be_offered(i: int, at: int, idle: bool) -> bool:
         """Whether nothing that comes before it still needs the memory in which it will lie."""
         if ops[i].kind == "recv_reduce" or i == at:
             return True                                 # it lies in a place of its own, or its turn has come
         mine = set(ops[i].chunks)
         if any(mine & set(ops[j].chunks) for j in range(at, i)):
             return False
-        # A message that left before the last one came has most likely left by now; a later one would hold us up.
-        return all(j < last_taken for c in mine for j in leaving.get(c, ()))
+        # What was sent before the last message came has most likely left, but only if nothing is on offer is it worth
+        # the risk of being held up.
+        return all(idle and j < receives[taken - 1] for c in mine for j in leaving.get(c, ()))
 
     for at, op in enumerate(ops):
+        idle = 0 < taken == offered
         while offered < len(receives):
             i = receives[offered]
-            if i != at and (offered - taken >= ahead or not can_be_offered(i, at)):
+            if i != at and (offered - taken >= ahead or not can_be_offered(i, at, idle)):
                 break
             if ops[i].kind == "recv":
                 await_departures(ops[i].chunks)
@@ -111,7 +113,7 @@ def _actions_of(ops: Sequence[Op], ahead: int, copies: bool) -> tuple[Action, ..
                     leaving.setdefault(c, set()).add(at)
         else:
             actions.append(Action("take", at))
-            taken, last_taken = taken + 1, at
+            taken += 1
             await_departures(op.chunks)
             actions.append(Action("put", at))
     return tuple(actions)
