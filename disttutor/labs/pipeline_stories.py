@@ -4,6 +4,7 @@ price of a split backward on so small a network, and layers that see one micro-b
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from textwrap import fill
 from typing import Any
 
 import torch
@@ -124,6 +125,9 @@ def versions(trace: Trace) -> Table:
 # ------------------------------------------------------------------------------------ two ranks that wait
 
 
+LINE = 108                      # letters
+
+
 def by_blocking_calls(rank: int, plan: Plan, nbytes: int, blocking: bool) -> int:
     """Carry out the messages of a pipeline's plan with `dist.send`, which returns when the other rank has taken the
     message, or with `dist.isend`, which returns at once. Says where it is; returns how many it has passed."""
@@ -163,12 +167,12 @@ def two_wait(run: Callable, *, blocking: bool, microbatches: int = 4, seconds: f
 
 
 def faults(schedule: Schedule, **how: Any) -> str:
-    """What `check` says against the plan of a schedule, a line for each fault."""
+    """What `check` says against the plan of a schedule, a line or more for each fault."""
     try:
         pipeline_step(schedule).check(**how)
     except PlanError as error:
-        return "\n".join(error.faults)
-    return "nothing"
+        return "\n".join(fill(fault, LINE, initial_indent="  ", subsequent_indent="    ") for fault in error.faults)
+    return "  nothing"
 
 
 # ------------------------------------------------------------------------- the price of two halves, here

@@ -67,7 +67,9 @@ def _run_editor(settings: dict[str, Any], run: Callable) -> tuple[Run, Trace]:
     try:
         pipeline_step(mine, work=each).check()
     except PlanError as error:
-        said = "; ".join(error.faults[:3]) + _more(len(error.faults) - 3)
+        # What is missing comes first: messages that then lack their partner only follow from it.
+        found = sorted(error.faults, key=lambda fault: not fault.startswith("stage "))
+        said = "; ".join(found[:3]) + _more(len(found) - 3)
         raise ValueError(f"This order cannot run: {said}") from None
     as_it_was = pipeline_step(base, work=each, samples=[SAMPLES] * base.microbatches, boundary_bytes=BOUNDARY_BYTES)
     theirs = predict(as_it_was, machine)
