@@ -43,7 +43,7 @@ LESSONS = (
            "stages 1, 2 and 3, their bytes counted", (3,)),
     Lesson(7, "Tensor parallelism", "Can one layer be cut in two?", "a transformer's layers in columns and rows", (2,)),
     Lesson(8, "Pipeline parallelism", "Can layers lie on different ranks, and who waits?",
-           "six schedules, measured and predicted", (2,)),
+           "six schedules, measured and predicted", (2, 3)),
     Lesson(9, "Activation checkpointing", "Is it cheaper to compute twice than to remember?",
            "memory and time of recomputation", (1,)),
     Lesson(10, "Hybrid: the mesh", "How do these ways of cutting go together?", "8 ranks as 2 x 2 x 2", (3, 7, 8)),
