@@ -126,19 +126,20 @@ class Pipeline(Strategy):
         self._divisor = divisor
         total, count = torch.zeros((), dtype=torch.float64, device=self.device), 0
         places, batches = zip(*full, strict=True) if full else ((), ())
-        messages = self._meet(batches, "step")
+        shapes = [self._shapes_of(m) for m in batches]
+        messages = self._meet("step", batches, shapes)
         if not full:
             messages.finish()
             return total, count
-        plan = self._plan(batches)
-        run = self._run(messages, batches, divisor, lambda stage, m: self._surroundings(stage, places[m]),
+        plan = self._plan(batches, shapes)
+        run = self._run(messages, batches, shapes, divisor, lambda stage, m: self._surroundings(stage, places[m]),
                         split=any(op.kind == "backward_weight" for op in plan))
         run.execute(plan.ops[self.pipe.index])
         for m in sorted(run.losses):
             total, count = total + run.losses[m][0], count + run.losses[m][1]
         return total, count
 
-    def _meet(self, batches: Sequence[Batch], what: str) -> Messages:
+    def _meet(self, what: str, batches: Sequence[Batch], shapes: Sequence[Any]) -> Messages:
         """Each rank holds what it was given against what the rank before was given, before other messages come.
 
         Raises ValueError if they differ.
@@ -147,8 +148,7 @@ class Pipeline(Strategy):
         if self.pipe.size == 1:
             return messages
         samples = [samples_of(m) for m in batches]
-        shapes = crc32(repr((what, samples, [self._shapes_of(m) for m in batches])).encode())
-        mine = [sum(samples), len(samples), self.updates, shapes]
+        mine = [sum(samples), len(samples), self.updates, crc32(repr((what, samples, shapes)).encode())]
         numbers = torch.tensor(mine, device=self.device)
         if differs := messages.differs_from_before(list(dict.fromkeys(self.stages.rank_of)), numbers):
             other, (n, k, updates, _) = differs
@@ -158,11 +158,10 @@ class Pipeline(Strategy):
                              "pipeline's ranks take the same batches, and the same number of steps")
         return messages
 
-    def _run(self, messages: Messages, batches: Sequence[Batch], divisor: float, surroundings: Callable, *,
-             objective: Any = None, split: bool = False) -> PipelineRun:
-        return PipelineRun(self.stages, messages, [self._shapes_of(b) for b in batches],
-                           objective or self.objective, batches, divisor=divisor, surroundings=surroundings,
-                           device=self.device, split=split)
+    def _run(self, messages: Messages, batches: Sequence[Batch], shapes: Sequence[Any], divisor: float,
+             surroundings: Callable, *, objective: Any = None, split: bool = False) -> PipelineRun:
+        return PipelineRun(self.stages, messages, shapes, objective or self.objective, batches, divisor=divisor,
+                           surroundings=surroundings, device=self.device, split=split)
 
     def _surroundings(self, stage: int, place: int) -> ExitStack:
         inside = ExitStack()
@@ -218,10 +217,10 @@ class Pipeline(Strategy):
 
     def plan(self, batch: Batch) -> Plan:
         """What every rank does in one step on a global batch like this one, before it is done."""
-        return self._plan([m for m in split(batch, self.accumulate) if samples_of(m)])
+        full = [m for m in split(batch, self.accumulate) if samples_of(m)]
+        return self._plan(full, [self._shapes_of(m) for m in full])
 
-    def _plan(self, batches: Sequence[Batch]) -> Plan:
-        shapes = [self._shapes_of(m) for m in batches]
+    def _plan(self, batches: Sequence[Batch], shapes: Sequence[list[list[Shape]]]) -> Plan:
         key = tuple((samples_of(m), *map(tuple, s)) for m, s in zip(batches, shapes, strict=True))
         if key not in self._plans:
             self._plans[key] = plan = pipeline_step(
@@ -233,10 +232,10 @@ class Pipeline(Strategy):
             plan.check()
         return self._plans[key]
 
-    def _shapes_of(self, microbatch: Batch) -> list[list[Shape]]:
+    def _shapes_of(self, microbatch: Batch, objective: Any = None) -> list[list[Shape]]:
         if self.pipe.size == 1 and len(self.stages.modules) == 1:
             return []
-        inputs = inputs_of(self.objective, microbatch)
+        inputs = inputs_of(objective or self.objective, microbatch)
         key = tuple((tuple(t.shape), t.dtype) for t in inputs)
         if key not in self._shapes:
             self._shapes[key] = self.stages.boundary_shapes(inputs)
@@ -263,11 +262,12 @@ class Pipeline(Strategy):
         total, count = torch.zeros((), dtype=torch.float64, device=self.device), 0
         # The stages too: a layer between them may be no part of the model.
         with evaluating(nn.ModuleList([self.model, *self.stages.modules])):
-            messages = self._meet(pieces, "evaluation")
+            shapes = [self._shapes_of(p, measure) for p in pieces]
+            messages = self._meet("evaluation", pieces, shapes)
             if pieces:
                 recorder().next_step(self.updates)
-                run = self._run(messages, [move(p, self.device) for p in pieces], 1, lambda stage, m: ExitStack(),
-                                objective=measure)
+                run = self._run(messages, [move(p, self.device) for p in pieces], shapes, 1,
+                                lambda stage, m: ExitStack(), objective=measure)
                 stages_of = [[s for s, r in enumerate(self.stages.rank_of) if r == rank]
                              for rank in range(self.pipe.size)]
                 run.execute(forward_pass(stages_of, len(pieces)).ops[self.pipe.index])

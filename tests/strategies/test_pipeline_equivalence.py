@@ -207,6 +207,13 @@ def test_evaluation_is_one_processs(clusters):
     for values, modes in clusters(4).run(on_ranks):
         assert values[:6] == pytest.approx(expected, abs=1e-12) and all(modes)
 
+    def of_its_own(model, x):               # data and a way to call the model of its own
+        return model(x * 2).square().sum(), 3 * len(x)
+
+    value = Single(mlp(), classification, ADAMW).evaluate(of_its_own, data[0])
+    assert clusters(2).run(lambda rank: Pipeline(mlp(), classification, ADAMW).evaluate(of_its_own, data[0], 9)) == [
+        pytest.approx(value, abs=1e-12)] * 2
+
     def language(rank):
         return Pipeline(GPT(), next_token, ADAMW).evaluate(next_token, sentences()[0], 2)
 
