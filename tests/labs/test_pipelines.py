@@ -145,7 +145,7 @@ def test_an_order_of_ones_own_runs_and_is_compared():
     ("F0 F1 B0 B1\nF0 B0 F1 X1", "rank 1, word 4, 'X1': an action is F or B and a micro-batch, such as F0"),
     ("F0 F1 B0 B1\nF0 B0 F1 B2", "rank 1, word 4, 'B2': there is no micro-batch 2; there are 0 to 1"),
     ("F0 F1 B0 B1\nF0 B0 F0 B1", "rank 1, word 3, 'F0': it stands there already, as word 1"),
-    ("F0 B0\nF0 B0 F1 B1", "This order cannot run: stage 0 has no backward of micro-batch 1; stage 0 has no forward of"),
+    ("F0 B0\nF0 B0 F1 B1", "This order cannot run: stage 0 has no backward of micro-batch 1; stage 0 has no"),
     ("F0 F1 B0 B1\nB0 F0 F1 B1", "This order cannot run: rank 1 does backward stage 1 microbatch 0 before its forward"),
     ("F0 B0 F1 B1\nF0 F1 B0 B1", "This order cannot run: a cycle: rank 0's recv boundary 0 microbatch 0"),
 ])
