@@ -1,7 +1,6 @@
 """Strategies: one file each, torch code that reads like the paper. `Single` is the oracle for all."""
 
 from disttutor.strategies.batch_norm import SynchronizedBatchNorm, synchronize_batch_norm
-from disttutor.strategies.collectives import ring_all_reduce
 from disttutor.strategies.data_parallel import DataParallel
 from disttutor.strategies.groups import Group, group_along
 from disttutor.strategies.loop import fit
@@ -15,5 +14,5 @@ from disttutor.strategies.single import Single
 from disttutor.strategies.strategy import Strategy
 
 __all__ = ["DataParallel", "EpochSampler", "Group", "PipeDream", "Pipeline", "SharedMemory", "Single", "Strategy",
-           "SynchronizedBatchNorm", "fit", "group_along", "groups", "random_stream", "ring_all_reduce",
-           "seed_workers", "share_sizes", "split", "stream_seed", "synchronize_batch_norm"]
+           "SynchronizedBatchNorm", "fit", "group_along", "groups", "random_stream", "seed_workers",
+           "share_sizes", "split", "stream_seed", "synchronize_batch_norm"]

@@ -131,11 +131,6 @@ def rounding_differences(tensor: Tensor, group: Group | None = None) -> dict[str
     return results
 
 
-def ring_all_reduce(buffer: Tensor, group: Group, observe: Observer | None = None) -> None:
-    """`all_reduce` by its ring."""
-    all_reduce(buffer, group, observe=observe)
-
-
 def _everybody() -> Group:
     rank, size = world()
     return Group(tuple(range(size)), rank, dist.group.WORLD if size > 1 else None)

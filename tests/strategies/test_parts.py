@@ -18,12 +18,12 @@ from disttutor.strategies import (
     Single,
     group_along,
     groups,
-    ring_all_reduce,
     share_sizes,
     split,
     stream_seed,
     synchronize_batch_norm,
 )
+from disttutor.strategies.collectives import all_reduce
 
 SGD = partial(torch.optim.SGD, lr=0.1)
 
@@ -136,7 +136,7 @@ def test_bytes_of_a_step_by_hand(clusters):
 def ring(rank, length):
     group, moments = group_along(None, "data"), []
     buffer = torch.arange(length, dtype=torch.float64) + 1000.0 * rank
-    ring_all_reduce(buffer, group, lambda moment: moments.append((moment, buffer.clone())))
+    all_reduce(buffer, group, observe=lambda moment: moments.append((moment, buffer.clone())))
     return buffer, moments
 
 
