@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from disttutor.models import evaluating
 from disttutor.plans import Mesh, Plan, Schedule, StageWork, build_schedule, forward_pass, pipeline_step
+from disttutor.plans.pipelines import HEADER_BYTES
 from disttutor.strategies.broadcast import broadcast_state, check_alike, describe, sum_over
 from disttutor.strategies.buckets import Bucket
 from disttutor.strategies.checks import check_state, whole_number
@@ -124,7 +125,7 @@ class Pipeline(Strategy):
     def _forward_backward(self, microbatches: Sequence[Batch], divisor: int) -> tuple[Tensor, Any]:
         full = [(place, move(m, self.device)) for place, m in enumerate(microbatches) if samples_of(m)]
         self._divisor = divisor
-        total, count = torch.zeros((), dtype=torch.float64, device=self.device), 0
+        total, count, self._reached = torch.zeros((), dtype=torch.float64, device=self.device), 0, set()
         places, batches = zip(*full, strict=True) if full else ((), ())
         shapes = [self._shapes_of(m) for m in batches]
         messages = self._meet("step", batches, shapes)
@@ -135,6 +136,7 @@ class Pipeline(Strategy):
         run = self._run(messages, batches, shapes, divisor, lambda stage, m: self._surroundings(stage, places[m]),
                         split=any(op.kind == "backward_weight" for op in plan))
         run.execute(plan.ops[self.pipe.index])
+        self._reached = run.reached
         for m in sorted(run.losses):
             total, count = total + run.losses[m][0], count + run.losses[m][1]
         return total, count
@@ -173,7 +175,9 @@ class Pipeline(Strategy):
         return inside
 
     def _exchange(self, total: Tensor, count: Any) -> tuple[float, float]:
+        reached = [float(boundary in self._reached) for boundary in range(len(self.stages.modules) - 1)]
         if self.pipe.size == 1:
+            self.stages.forget_zeros(reached)
             return super()._exchange(total, count)
         for number, (name, owners) in enumerate(self._tied.items()):
             if self.pipe.index in owners:
@@ -182,10 +186,11 @@ class Pipeline(Strategy):
                 bucket.complete(())
                 self._sum(bucket.buffer, self._tied_groups[owners], bucket=number)
                 bucket.hand_out()
-        row = torch.tensor([float(total), float(count), self._divisor, self.updates, self._squares()],
+        row = torch.tensor([float(total), float(count), self._divisor, self.updates, self._squares(), *reached],
                            dtype=torch.float64, device=self.device)
         self._sum(row, self.pipe)
-        total, count, divisors, updates, self._all_squares = row.tolist()
+        total, count, divisors, updates, self._all_squares, *reached = row.tolist()
+        self.stages.forget_zeros(reached)
         if divisors != self.pipe.size * self._divisor or updates != self.pipe.size * self.updates:
             raise ValueError(f"rank {world()[0]} was given {self._divisor} samples in update {self.updates}, and all "
                              f"{self.pipe.size} ranks together {divisors:g} and {updates:g}: a pipeline's ranks take "
@@ -228,6 +233,7 @@ class Pipeline(Strategy):
                 boundary_bytes=lambda boundary, m: nbytes_of(shapes[m][boundary]),
                 gradient_bytes=lambda boundary, m: nbytes_of(
                     [shape for shape in shapes[m][boundary] if shape[1].is_floating_point]),
+                header_bytes=HEADER_BYTES + 8 * (len(self.stages.modules) - 1),
                 tied=list(zip(self._tied.values(), self._tied_nbytes, strict=True)))
             plan.check()
         return self._plans[key]

@@ -42,6 +42,7 @@ class PipelineRun:
         self.given: dict[At, list[Tensor]] = {}                     # what a stage's forward is given
         self.kept: dict[At, tuple[list[Tensor], list[Tensor]]] = {}     # given and made: the activations in flight
         self.gradients: dict[At, list[Tensor | None]] = {}          # of what a stage made, from the stage behind
+        self.reached: set[int] = set()                              # boundaries over which some gradient came back
         self.outgoing: dict[At, list[Tensor]] = {}                  # gradients for the stage before
         self.halves: dict[At, SplitBackward] = {}
         self.sent: dict[tuple[int, int], list[Any]] = {}            # activations under way: (boundary, micro-batch)
@@ -107,6 +108,8 @@ class PipelineRun:
         outputs, into = [t for t, _ in pairs], None if gradients is None else [g for _, g in pairs]
         inputs = [t for t in given if t.requires_grad]
         found = self.back(at, outputs, inputs, into)
+        if any(g is not None for g in found):
+            self.reached.add(stage - 1)
         found = [torch.zeros_like(t) if g is None else g for t, g in zip(inputs, found, strict=True)]
         if stage > 0 and self.stages.rank_of[stage - 1] == self.stages.rank:
             self.gradients[stage - 1, m] = _among(found, self.kept[stage - 1, m][1])

@@ -78,7 +78,7 @@ class Stages:
 
     rank_of: the rank of each stage. in_place: whether a stage has a layer that may write over its input. owners: for
     each tensor of the model's state, the ranks that hold it, in order; what lies in no stage is the first stage's
-    rank's.
+    rank's. last_use: for each parameter, the last stage that holds it.
     """
 
     def __init__(self, model: nn.Module, stages: list[Stage], rank_of: Sequence[int], rank: int):
@@ -88,6 +88,8 @@ class Stages:
         for stage, module in enumerate(stages):
             for tensor in (*module.parameters(), *module.buffers()):
                 holders.setdefault(id(tensor), set()).add(rank_of[stage])
+        last = {id(p): stage for stage, module in enumerate(stages) for p in module.parameters()}
+        self.last_use = {name: last.get(id(p), 0) for name, p in model.named_parameters()}
         state = model.state_dict(keep_vars=True)
         self.owners = {name: tuple(sorted(holders.get(id(t), {rank_of[0]}))) for name, t in state.items()}
         self.shapes = {name: (tuple(t.shape), t.dtype) for name, t in state.items()}
@@ -105,6 +107,14 @@ class Stages:
     def own_parameters(self) -> list[tuple[str, nn.Parameter]]:
         """This rank's parameters with their names in the whole model, each once."""
         return [(name, p) for name, p in self.model.named_parameters() if self.rank in self.owners[name]]
+
+    def forget_zeros(self, reached: Sequence[float]) -> None:
+        """reached: for each boundary, whether a gradient came back over it. Where none did (a layer behind detaches
+        its input), zeros went: in one process the weights before it have no gradient at all, and no decay either."""
+        cut_off = max((boundary for boundary, ranks in enumerate(reached) if not ranks), default=-1)
+        for name, p in self.own_parameters() if cut_off >= 0 else ():
+            if self.last_use[name] <= cut_off:
+                p.grad = None
 
     def boundary_shapes(self, inputs: Sequence[Tensor]) -> list[list[Shape]]:
         """Shapes and types of the tensors that pass each boundary, for what the whole model is given.

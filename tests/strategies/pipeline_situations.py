@@ -140,6 +140,19 @@ def masked() -> nn.Module:
     return nn.Sequential(*(part for _ in range(4) for part in (Masked(), nn.Linear(8, 8)))).double()
 
 
+class Detach(nn.Module):
+    """What lies before it has no gradient at all: no decay, no momentum."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.detach()
+
+
+def cut_off() -> nn.Module:
+    torch.manual_seed(7)
+    return nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), nn.Linear(8, 8), Detach(), nn.Linear(8, 8),
+                         nn.Tanh(), nn.Linear(8, 3)).double()
+
+
 class Shift(nn.Module):
     """x + a + b: torch gives one tensor as the gradient of all three."""
 
@@ -202,6 +215,7 @@ SITUATIONS = [
     case("frozen half-way", optimizer=MOMENTUM, freezes="layers.linear1"),
     case("tied frozen half-way", tied_ends, partial(few, 10), optimizer=MOMENTUM, freezes="0."),
     case("unused", Unused, optimizer=ADAMW),
+    case("cut off", cut_off, optimizer=ADAMW),
     case("a mask", masked, optimizer=MOMENTUM),
     case("shared gradients", shifts, partial(few, 4), optimizer=ADAMW),
     case("BatchNorm by micro-batch", partial(mlp, batch_norm=True, activation="tanh"), partial(few, 40), by_share=True),
