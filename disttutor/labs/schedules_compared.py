@@ -1,7 +1,7 @@
 """Six schedules of lesson 08 beside each other: real ranks do the same batches in six orders, in slow motion, and
 tables say what each order costs in time, memory and messages, as measured, as predicted and in closed form."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,14 +104,23 @@ def times_of_six(result: dict[str, Watched], settings: dict[str, Any]) -> Table:
 
 
 def sizes_of_six(result: dict[str, Watched], settings: dict[str, Any]) -> Table:
-    """What each schedule holds and sends, as recorded. Activations are counted in whole shares of a rank's layers."""
-    rows = [[name, ", ".join(f"{peak_in_flight(seen.slow, rank) / seen.stages_a_rank:g}"
-                             for rank in range(settings["ranks"])),
-             sum(operations(seen.slow, rank, "send") for rank in range(settings["ranks"])),
-             f"{sum(sent(seen.slow, rank) for rank in range(settings['ranks'])) / 1e3:.1f} kB"]
-            for name, seen in result.items()]
-    return Table(["schedule", "activations at most, rank by rank", "messages of all ranks", "bytes in them"], rows,
+    """What each schedule holds and sends, as recorded and by formula: each of m micro-batches passes every boundary
+    between stages twice. Activations are counted in whole shares of a rank's layers."""
+    ranks, m = settings["ranks"], settings["microbatches"]
+    rows = []
+    for name, seen in result.items():
+        own, closed = seen.stages_a_rank, closed_form(name, ranks, m, FORWARD)
+        rows.append([name, _shares([peak_in_flight(seen.slow, rank) for rank in range(ranks)], own),
+                     _shares(closed.in_flight, own) if closed else "–",
+                     sum(operations(seen.slow, rank, "send") for rank in range(ranks)), 2 * m * (ranks * own - 1),
+                     f"{sum(sent(seen.slow, rank) for rank in range(ranks)) / 1e3:.1f} kB"])
+    return Table(["schedule", "activations at most, rank by rank", "by formula", "messages of all ranks", "by formula",
+                  "bytes in them"], rows,
                  caption="Activations: micro-batches that a rank holds at one time, each with all of its layers.")
+
+
+def _shares(counts: Sequence[int], own: int) -> str:
+    return ", ".join(f"{count / own:g}" for count in counts)
 
 
 def sent(trace: Trace, rank: int) -> int:
