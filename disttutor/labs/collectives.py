@@ -162,7 +162,7 @@ def stepper(kind: str = "all_reduce", algorithm: str = "ring", ranks: int = 4, e
         "ranks": w.IntSlider(ranks, 2, 8, description="ranks"),
         "elements": w.IntText(elements, description="elements", layout=w.Layout(width="150px")),
         "op": w.Dropdown(options=list(OPS), description="operation"),
-        "node": w.IntSlider(2, 1, 8, description="ranks a node, if hierarchical"),
+        "node": w.IntSlider(2, 1, 8, description="if hierarchical, ranks a node", layout=w.Layout(width="400px")),
         "step": Player(step, description="after round", most=2 * (ranks - 1)),
     }
 
