@@ -169,8 +169,8 @@ def _seconds(act) -> float:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--rounds", type=int, default=11)
-    arguments.add_argument("--steps", type=int, default=3, help="of each slow-motion run, of which the calmest counts")
+    arguments.add_argument("--rounds", type=int, default=9)
+    arguments.add_argument("--steps", type=int, default=2, help="of each slow-motion run, of which the calmest counts")
     arguments.add_argument("--only", nargs="+", choices=("torch", "bubbles", "simulate"),
                            default=["torch", "bubbles", "simulate"])
     options = arguments.parse_args()
