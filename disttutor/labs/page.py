@@ -21,11 +21,11 @@ class Table:
 
     def html(self) -> str:
         """The table as HTML."""
-        above = f"<caption style='text-align:left'>{escape(self.caption)}</caption>" if self.caption else ""
+        above = f"<div>{escape(self.caption)}</div>" if self.caption else ""       # a caption would be as narrow as it
         head = "".join(f"<th style='text-align:left'>{escape(str(cell))}</th>" for cell in self.head)
         cells = ["".join(f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in row) for row in self.rows]
         rows = "".join(f"<tr>{row}</tr>" for row in cells)
-        return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return f"{above}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": self.html(), "text/plain": repr(self)}
