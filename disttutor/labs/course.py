@@ -32,7 +32,7 @@ LESSONS = (
     Lesson(0, "Start here", "What are ranks, and what can this machine show?", "4 ranks start and meet"),
     Lesson(1, "Why distribute", "What does not fit, and what takes too long?",
            "the memory of a training, measured and worked out", (0,)),
-    Lesson(2, "How ranks talk", "How does a sum get to everybody?", "six ways to all-reduce, message by message; α and β of this machine", (0,)),
+    Lesson(2, "How ranks talk", "How does a sum get to everybody?", "six ways to all-reduce, message by message", (0,)),
     Lesson(3, "Data parallelism", "Does half a batch each give the same model?",
            "gradients exchanged while backward goes on", (0,)),
     Lesson(4, "Gradient accumulation", "Are four small batches one large batch?",

@@ -34,8 +34,9 @@ def check(plan: Plan, *, blocking_sends: bool = False) -> Report:
 def prove(plan: Plan, go_through: Callable[[], Gone]) -> Gone:
     """What `go_through()` gives, which walks through the plan (see `walk`), if the plan is sound; for those who walk
     through it anyway, and need not do so twice. Raises PlanError as `check` does."""
-    _refuse(plan, [*_doubles(plan), *_unmatched(plan), *_disordered_collectives(plan), *_lost_microbatches(plan),
-                   *_backward_before_forward(plan), *_lost_waits(plan)])
+    # Work that is missing comes first: whoever waits for what it would have sent is a consequence.
+    _refuse(plan, [*_doubles(plan), *_lost_microbatches(plan), *_backward_before_forward(plan), *_unmatched(plan),
+                   *_disordered_collectives(plan), *_lost_waits(plan)])
     try:
         gone = go_through()         # after those, as a missing partner would hold ranks up too, but say less
     except Stuck as stuck:
