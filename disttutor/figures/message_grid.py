@@ -42,7 +42,7 @@ def message_grid(moments: Sequence[Moment] | Plan, *, title: str = "All rounds o
     for words in wrap(_caption(story, grid.labelled), width - 2 * EDGE, SMALL):
         y += 14
         parts.append(text(EDGE, y, words, size=SMALL, fill=MUTED))
-    about = f"{title}: {story.ranks} ranks, {story.chunks} chunks, {story.rounds} rounds"
+    about = f"{title}: {story.ranks} ranks, {story.chunks} chunk{'s' * (story.chunks != 1)}, {story.rounds} rounds"
     said = [f"Round {at}: " + "; ".join(f"rank {src} to rank {dst}, {numbers(chunks)}" for src, dst, chunks in
                                         moment.messages) for at, moment in enumerate(story.moments) if moment.messages]
     return drawing(parts, width, y + EDGE, alt=f"{about}. {sums} {'. '.join(said)}.", plain=f"{about}.")
@@ -139,7 +139,7 @@ def _label(x: float, y: float, words: str) -> list[str]:
 def _sums(story: Story) -> str:
     messages = sum(len(moment.messages) for moment in story.moments)
     sent = [story.sent(story.rounds, rank) for rank in range(story.ranks)]
-    most = quantity(max(sent), "B") if story.nbytes is not None else f"{max(sent)} chunks"
+    most = quantity(max(sent), "B") if story.nbytes is not None else f"{max(sent)} chunk{'s' * (max(sent) != 1)}"
     return f"{story.rounds} rounds, {messages} messages; the most that a rank sends is {most}."
 
 

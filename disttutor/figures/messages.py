@@ -123,7 +123,7 @@ class _Ring:
             parts.append(_frame(x + 1.2, y, wide, INK))
         if arrived:
             parts.append(rect(x + 1.2, y + HIGH + 2.5, wide, 3, fill=ARRIVED))
-        if self.moment.values is not None:
+        if self.moment.values is not None and held:
             words = plain_number(float(self.moment.values[rank][chunk]), self.digits)
             parts.append(text(x + self.cell / 2, y + HIGH + 15, words, size=self.size, anchor="middle"))
         return parts

@@ -142,12 +142,13 @@ def _ticks(ax, measured: Mapping[str, Points], predicted: Mapping[str, Points]) 
 
 def _note(ax, measured: Mapping[str, Points], predicted: Mapping[str, Points], alpha: float | None,
           beta: float | None) -> None:
-    kinds = [words for there, words in ((measured, "markers: measured"), (predicted, "lines: predicted")) if there]
+    kinds = [said for there, said in ((measured, "markers: measured"), (predicted, "lines: predicted")) if there]
     if alpha is not None:
         kinds.append(f"α = {quantity(alpha, 's')}")
     if beta is not None:
         kinds.append(f"β = {quantity(beta, 'B/s')}")
-    ax.text(0.015, 0.97, "\n".join(kinds), transform=ax.transAxes, fontsize=9, color=MUTED, va="top")
+    # Under the axis: within, every corner may hold a curve.
+    ax.set_xlabel(ax.get_xlabel() + "\n" + words("; ".join(kinds), 200), fontsize=9, color=MUTED)
 
 
 def _range(points: Points) -> str:

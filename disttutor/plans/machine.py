@@ -58,15 +58,17 @@ class Link:
 class Machine:
     """Equal devices, joined by equal links; if `node` is given, in nodes of so many, with slower links between nodes.
 
-    node: ranks of a node, counted from rank 0 on. between: the link that joins a node with all others, in which its
-    ranks take turns. Raises TypeError for anything else in their places, ValueError for a node without such a link, the
-    link without nodes, and a node of less than one rank.
+    node: ranks of a node, counted from rank 0 on. between: a link that joins a node with all others. nics: so many of
+    them has a node; its ranks are dealt out to them, and those at the same one take turns. Raises TypeError for
+    anything else in their places, ValueError for a node without such a link, the link without nodes, and a node of less
+    than one rank or network card.
     """
 
     device: Device = field(default_factory=Device)
     link: Link = field(default_factory=Link)
     node: int | None = None
     between: Link | None = None
+    nics: int = 1
 
     def __post_init__(self) -> None:
         for name, kind, example in (("device", Device, "Device(flops=1e12)"),
@@ -79,6 +81,8 @@ class Machine:
                              "the ranks of a node and the link between nodes; one of a single node needs neither")
         if self.node is not None and (type(self.node) is not int or self.node < 1):
             raise ValueError(f"node={self.node!r}: it must be a whole number of ranks from 1 up")
+        if type(self.nics) is not int or self.nics < 1:
+            raise ValueError(f"nics={self.nics!r}: it must be a whole number of network cards from 1 up")
         if self.between is not None and not isinstance(self.between, Link):
             raise TypeError(f"the link between nodes is {self.between!r}, of type {type(self.between).__name__}; "
                             "give a Link, such as Link(latency=1e-5, bandwidth=1e10)")
@@ -87,11 +91,12 @@ class Machine:
         """The link by which a message goes from one rank to the other."""
         return self.link if self.node is None or one // self.node == other // self.node else self.between
 
-    def port(self, rank: int, peer: int) -> tuple[str, int]:
-        """What a message between `rank` and `peer` occupies at the side of `rank`: its own port, or its node's."""
+    def port(self, rank: int, peer: int) -> tuple[int, ...]:
+        """What a message between `rank` and `peer` occupies at the side of `rank`: its own port (rank,), or one of its
+        node's network cards (node, card)."""
         if self.node is None or rank // self.node == peer // self.node:
-            return "rank", rank
-        return "node", rank // self.node
+            return (rank,)
+        return rank // self.node, rank % self.node % self.nics
 
     def collective_seconds(self, kind: str, nbytes: float, ranks: int) -> float:
         """Time of a collective over a ring of `ranks`, in seconds; `nbytes` is the whole array (as nccl-tests count).

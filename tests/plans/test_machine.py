@@ -4,7 +4,8 @@ from math import inf, nan
 
 import pytest
 
-from disttutor.plans import Device, Link, Machine
+from disttutor.cost import simulate
+from disttutor.plans import Device, Link, Machine, Mesh, Op, Plan
 
 FAST = Machine(link=Link(0.0, 10e9))
 LATE = Machine(link=Link(1e-3, 10e9))
@@ -63,3 +64,24 @@ def test_impossible_machines_are_refused(make, message):
 def test_machines_of_other_things_are_refused(make, message):
     with pytest.raises(TypeError, match=message):
         make()
+
+
+def test_nodes_and_their_network_cards():
+    """Two nodes of four ranks; between them 1 ms and 1 MB/s. Each rank of the first sends 1 kB to its like at once."""
+    within, between = Link(0.0, 1e9), Link(1e-3, 1e6)
+    ops = [[Op(kind="send", rank=r, peer=r + 4, nbytes=1000)] for r in range(4)]
+    ops += [[Op(kind="recv", rank=r + 4, peer=r, nbytes=1000)] for r in range(4)]
+    plan = Plan("to the other node", tuple(map(tuple, ops)), Mesh(data=8))
+    for nics, turns in ((1, 4), (2, 2), (4, 1), (8, 1)):
+        machine = Machine(link=within, node=4, between=between, nics=nics)
+        assert simulate(plan, machine).makespan == pytest.approx(turns * 2e-3)
+    assert machine.path(0, 3) == within and machine.path(3, 4) == between
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"node": 4}, "needs both"), ({"between": Link()}, "needs both"), ({"node": 0, "between": Link()}, "from 1 up"),
+    ({"node": 2, "between": Link(), "nics": 0}, "nics=0: it must be a whole number of network cards"),
+])
+def test_impossible_nodes_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        Machine(**given)
