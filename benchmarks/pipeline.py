@@ -12,6 +12,7 @@ import argparse
 import os
 import statistics
 import time
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -24,7 +25,7 @@ from disttutor.cost import simulate
 from disttutor.models import MLP, classification
 from disttutor.plans import BUBBLES, SCHEDULES, Device, Link, Machine, StageWork, build_schedule, pipeline_step
 from disttutor.strategies.pipeline import Pipeline
-from disttutor.traces import SlowMotion, bubble_share
+from disttutor.traces import SlowMotion, Trace, bubble_share
 
 SGD = partial(torch.optim.SGD, lr=0.01)
 TORCHS = {"GPipe": (ScheduleGPipe, 1), "1F1B": (Schedule1F1B, 1), "interleaved 1F1B": (ScheduleInterleaved1F1B, 2)}
@@ -129,9 +130,12 @@ def work_of(name: str, ranks: int) -> StageWork:
 
 
 def bubbles(steps: int, operation: float = 0.04) -> None:
-    """The calmest of some steps; F of a rank's share lasts `operation` seconds."""
+    """The calmest of some steps; F of a rank's share lasts `operation` seconds. Alone: from the first forward to the
+    last backward, which is what the forms are of; whole: up to the weights' update, of which the model knows nothing.
+    """
     machine = Machine(Device(1 / operation), Link())
-    print(f"\n{'bubble in slow motion':<32} {'closed form':>12} {'predicted':>10} {'slow motion':>12} {'off by':>8}")
+    print(f"\n{'bubble in slow motion':<32} {'closed form':>12} {'predicted':>10} {'alone':>8} {'off by':>8} {'whole':>8} "
+          f"{'off by':>8}")
     for ranks, microbatches in ((4, 8), (8, 16)):
         names = list(SCHEDULES)
         if ranks == 8:
@@ -139,13 +143,19 @@ def bubbles(steps: int, operation: float = 0.04) -> None:
         with Cluster(ranks, threads=1) as cluster:
             for name in names:
                 trace = cluster.run(train, [name], microbatches, steps, slow_motion=SlowMotion(machine)).trace
-                measured = min(bubble_share(trace.only(step)) for step in trace.steps)
+                whole = min(bubble_share(trace.only(step)) for step in trace.steps)
+                alone = min(bubble_share(alone_of(trace.only(step))) for step in trace.steps)
                 plan = pipeline_step(build_schedule(name, ranks, microbatches), work=work_of(name, ranks))
                 predicted = bubble_share(simulate(plan, machine))
                 form = BUBBLES[name](ranks, microbatches, 1, 1, 1).share_of_total if name in BUBBLES else predicted
                 stated = f"{form:.4f}" if name in BUBBLES else "-"
-                print(f"{f'{name}, {ranks} x {microbatches}':<32} {stated:>12} {predicted:>10.4f} {measured:>12.4f} "
-                      f"{measured / form - 1:>+8.1%}", flush=True)
+                print(f"{f'{name}, {ranks} x {microbatches}':<32} {stated:>12} {predicted:>10.4f} {alone:>8.4f} "
+                      f"{alone / form - 1:>+8.1%} {whole:>8.4f} {whole / form - 1:>+8.1%}", flush=True)
+
+
+def alone_of(trace: Trace) -> Trace:
+    """The pipeline's own work, without the end of the step."""
+    return replace(trace, spans=tuple(s for s in trace.spans if s.kind.startswith(("forward", "backward"))))
 
 
 # ------------------------------------------------------------------------------------------------------------ simulate
