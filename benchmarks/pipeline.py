@@ -134,8 +134,8 @@ def bubbles(steps: int, operation: float = 0.04) -> None:
     last backward, which is what the forms are of; whole: up to the weights' update, of which the model knows nothing.
     """
     machine = Machine(Device(1 / operation), Link())
-    print(f"\n{'bubble in slow motion':<32} {'closed form':>12} {'predicted':>10} {'alone':>8} {'off by':>8} {'whole':>8} "
-          f"{'off by':>8}")
+    print(f"\n{'bubble in slow motion':<32} {'closed form':>12} {'predicted':>10} {'alone':>8} {'off by':>8} "
+          f"{'whole':>8} {'off by':>8}")
     for ranks, microbatches in ((4, 8), (8, 16)):
         names = list(SCHEDULES)
         if ranks == 8:
