@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from pipeline_situations import Several, mlp, with_ids
+from pipeline_situations import mlp
 from torch import nn
 
 from disttutor.cluster import RankError
@@ -259,62 +259,3 @@ def test_weights_that_differ_at_the_start_become_rank_0s(clusters):
     expected = MLP([8, 8, 3], seed=0).state_dict()
     for state in clusters(2).run(made):
         assert all(torch.equal(state[name], w) for name, w in expected.items())
-
-
-# -------------------------------------------------------------------------------------------------------------- states
-
-
-def test_states_that_do_not_fit():
-    strategy = Pipeline(mlp(), classification, SGD)
-    whole = Single(mlp(), classification, SGD).full_state()
-
-    def two_groups(named):
-        named = list(named)
-        return torch.optim.SGD([{"params": named[:3]}, {"params": named[3:]}], lr=0.1)
-
-    wrong = dict(whole["model"])
-    wrong["layers.linear0.bias"] = torch.zeros(1, dtype=torch.float64)
-    for state, words in (({}, "it lacks model, optimizer"),
-                         (Single(mlp(), classification, ADAMW).full_state(), "the optimizer AdamW, and this strategy"),
-                         (Single(MLP([8, 3]), classification, SGD).full_state(), "is of another model: it differs in"),
-                         (whole | {"model": wrong}, r"'layers.linear0.bias' is \(1,\) there and \(16,\) here"),
-                         (Single(mlp(), classification, two_groups).full_state(),
-                          r"of another optimizer: it has parameter groups of \[3, 13\] parameters, .* of \[16\]")):
-        with pytest.raises(ValueError, match=words):
-            strategy.load_state(state)
-    strategy.load_state(whole)
-
-
-def test_nothing_of_a_state_is_shared():
-    strategy = Pipeline(mlp(), classification, ADAMW)
-    strategy.step(batch())
-    state = strategy.full_state()
-    kept = {name: w.clone() for name, w in state["model"].items()}
-    moment = state["optimizer"]["state"][0]["exp_avg"].clone()
-    strategy.step(batch())
-    assert all(torch.equal(state["model"][name], w) for name, w in kept.items())
-    assert torch.equal(state["optimizer"]["state"][0]["exp_avg"], moment)
-
-
-# ------------------------------------------------------------------------------------------------------- odd but sound
-
-
-def test_no_samples_at_all(clusters):
-    """As in one process: no loss, no gradient, nothing moves; the update counts."""
-    def train(rank):
-        strategy = Pipeline(mlp(), classification, ADAMW)
-        before = strategy.full_state()["model"]
-        loss = strategy.step(batch(0))
-        after = strategy.full_state()["model"]
-        return loss, strategy.updates, all(torch.equal(before[n], after[n]) for n in before)
-
-    assert clusters(2).run(train) == [(0.0, 1, True)] * 2
-
-
-def test_a_wrong_index_is_the_layers_own_error(clusters):
-    """What fails inside a layer is said as in one process, by the rank whose layer it is."""
-    def train(rank):
-        Pipeline(Several(), with_ids, SGD).step((batch()[0], torch.full((12,), 7)))
-
-    with pytest.raises(RankError, match="IndexError: index out of range"):
-        clusters(2).run(train, timeout=60)
