@@ -1,5 +1,6 @@
 """Settings that cannot be, refused before anything starts: what was given, why it cannot be, what would work."""
 
+from inspect import signature
 from operator import index
 from typing import Any
 
@@ -37,6 +38,23 @@ def check_autocast(dtype: Any) -> None:
     """Raises ValueError for a type that autocast does not have on every device."""
     if dtype not in (None, torch.bfloat16, torch.float16):
         raise ValueError(f"autocast is {dtype!r}; types that work: torch.bfloat16, torch.float16, or None for none")
+
+
+def check_steps(optimizer: Any, schedule: Any) -> None:
+    """Raises TypeError for an optimizer or a learning-rate schedule whose step cannot be taken without an argument."""
+    for what, given, instead in (("optimizer", optimizer, "one such as SGD or AdamW"),
+                                 ("learning-rate schedule", schedule, "one that goes by the number of updates")):
+        if given is None:
+            continue
+        step = getattr(type(given), "step", None)           # of the type: a schedule wraps that of the optimizer
+        if not callable(step):
+            raise TypeError(f"the {what} that was made is of type {type(given).__name__}, which has no step()")
+        _, *others = signature(step).parameters.items()     # without self
+        needed = [name for name, p in others
+                  if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        if needed:
+            raise TypeError(f"{type(given).__name__}.step needs {', '.join(needed)}, and a step of training takes the "
+                            f"{what}'s step() without anything: take {instead}")
 
 
 def check_state(state: Any, optimizer: torch.optim.Optimizer, schedule: Any) -> None:

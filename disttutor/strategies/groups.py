@@ -52,6 +52,14 @@ def group_along(mesh: Mesh | None, *axes: str) -> Group:
     return Group(mine, mine.index(rank), handles[mine])
 
 
+def pipeline_group(mesh: Mesh | None) -> Group:
+    """This rank's place in the pipeline. Raises ValueError for a mesh with other axes."""
+    mesh = mesh or Mesh(pipeline=world()[1])
+    if mesh.world_size != mesh.pipeline:
+        raise ValueError(f"pipeline parallelism alone needs a mesh with only a pipeline axis, not {mesh.sizes}")
+    return group_along(mesh, "pipeline")
+
+
 def subgroups(group: Group, members: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], Group]:
     """Groups of some of `group`'s ranks, named by their places in it. Every rank of the world must call this, with the
     same members; those that are not in a group have no handle of it."""

@@ -19,9 +19,10 @@ from torch.func import functional_call
 
 from disttutor.plans import Op, Plan, pipedream
 from disttutor.strategies.messages import Messages
-from disttutor.strategies.pipeline import Pipeline, nbytes_of
+from disttutor.strategies.pipeline import Pipeline
 from disttutor.strategies.pipeline_run import PipelineRun
 from disttutor.strategies.shares import Batch, move, samples_of
+from disttutor.strategies.stages import nbytes_of
 from disttutor.strategies.strategy import Objective, OptimizerFactory
 from disttutor.traces import recorder
 
@@ -41,8 +42,8 @@ class PipeDream(Pipeline):
             raise ValueError(f"clip_norm is {how['clip_norm']}: a PipeDream stage updates its weights before other "
                              "stages have their gradients, so nobody knows the whole gradient's length")
         super().__init__(model, objective, optimizer, schedule="1F1B", microbatches=1, **how)
-        if self._tied:
-            name = next(iter(self._tied))
+        if self.stages.tied:
+            name = next(iter(self.stages.tied))
             raise ValueError(f"{name!r} lies on several stages, whose versions of it would drift apart: PipeDream "
                              "needs weights that one stage has for itself (make the model untied)")
 
@@ -64,10 +65,10 @@ class PipeDream(Pipeline):
             raise ValueError(f"a stream takes one or more mini-batches, each with samples; these have {sizes}")
         log = recorder()
         log.next_step(self.updates)
-        plan = self.plan_stream(batches)
+        plan, first = self.plan_stream(batches), self.updates
         run = StashingRun(self.stages, Messages(self.pipe), [self._shapes_of(b) for b in batches], self.objective,
                           [move(b, self.device) for b in batches], divisor=1.0, device=self.device,
-                          surroundings=lambda stage, m: self._surroundings(stage, 0), update=self._update)
+                          surroundings=lambda stage, m: self._surroundings(stage, 0, first + m), update=self._update)
         run.execute(plan.ops[self.pipe.index])
         return self._losses(run, len(batches))
 

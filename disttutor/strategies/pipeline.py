@@ -12,7 +12,7 @@ Huang et al. 2019, "GPipe" (arXiv 1811.06965), section 2. When each rank does wh
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 from zlib import crc32
 
@@ -24,15 +24,15 @@ from disttutor.models import evaluating
 from disttutor.plans import Mesh, Plan, Schedule, StageWork, build_schedule, forward_pass, pipeline_step
 from disttutor.plans.pipelines import HEADER_BYTES
 from disttutor.strategies.broadcast import broadcast_state, check_alike, describe, sum_over
-from disttutor.strategies.buckets import Bucket
 from disttutor.strategies.checks import check_state, whole_number
-from disttutor.strategies.groups import Group, group_along, subgroups, world
+from disttutor.strategies.groups import Group, pipeline_group, world
 from disttutor.strategies.messages import Messages
 from disttutor.strategies.pipeline_run import PipelineRun
 from disttutor.strategies.random_streams import random_stream
 from disttutor.strategies.shares import Batch, move, samples_of, split
 from disttutor.strategies.stage_state import StageState
-from disttutor.strategies.stages import Shape, Stages, check_stage_work, cut_into, inputs_of, layers_of
+from disttutor.strategies.stages import Shape, Stages, check_stage_work, cut_into, gradients_of, layers_of, nbytes_of
+from disttutor.strategies.stand_ins import inputs_of
 from disttutor.strategies.strategy import (
     BACKWARD_WORK,
     FORWARD_WORK,
@@ -41,8 +41,10 @@ from disttutor.strategies.strategy import (
     ScheduleFactory,
     Strategy,
 )
+from disttutor.strategies.tied import TiedWeights
 from disttutor.traces import recorder
 
+KEPT = 64               # plans that a rank remembers
 ScheduleBuilder = Callable[[int, int], Schedule]
 
 
@@ -88,16 +90,13 @@ class Pipeline(Strategy):
             check_alike(self.pipe, {"the schedule": first.name, "microbatches": microbatches, **orders,
                                     "the cut": [len(module) for module in self.stages.modules]} | describe(model))
             broadcast_state(model, self.pipe)
-        self._tied = {name: owners for name, owners in self.stages.tied.items()
-                      if model.get_parameter(name).requires_grad}
-        self._tied_groups = subgroups(self.pipe, self._tied.values())
-        self._tied_nbytes = [(model.get_parameter(name).numel() + 1) * model.get_parameter(name).element_size()
-                             for name in self._tied]
+        self._tied = TiedWeights(model, self.stages.tied, self.pipe)
         self._state = StageState(model, self.stages, self.pipe, optimizer)
         self.stages.let_go()
         super().__init__(model, objective, optimizer, accumulate=microbatches, schedule=lr_schedule, **common)
+        if self.schedule:
+            self._state.check_groups(self.optimizer)
         self._plans: dict[tuple, Plan] = {}
-        self._shapes: dict[tuple, list[list[Shape]]] = {}
 
     def _trained_here(self, model: nn.Module) -> list[tuple[str, nn.Parameter]]:
         # A rank whose stages have no weights trains an empty one: torch has no optimizer of nothing.
@@ -150,11 +149,13 @@ class Pipeline(Strategy):
         if self.pipe.size == 1:
             return messages
         samples = [samples_of(m) for m in batches]
-        mine = [sum(samples), len(samples), self.updates, crc32(repr((what, samples, shapes)).encode())]
+        same = what, samples, shapes, self._tied.trained()
+        mine = [sum(samples), len(samples), self.updates, crc32(repr(same).encode())]
         numbers = torch.tensor(mine, device=self.device)
         if differs := messages.differs_from_before(list(dict.fromkeys(self.stages.rank_of)), numbers):
             other, (n, k, updates, _) = differs
-            same = ", of other shapes or for something else" * ([n, k, updates] == mine[:-1])
+            same = ([n, k, updates] == mine[:-1]) * (
+                ", of other shapes or for something else (or other weights are frozen here)")
             raise ValueError(f"rank {world()[0]} was given {mine[0]} samples in {mine[1]} micro-batches for its {what} "
                              f"after {self.updates} updates, and rank {other} {n} in {k} after {updates}{same}: a "
                              "pipeline's ranks take the same batches, and the same number of steps")
@@ -165,27 +166,25 @@ class Pipeline(Strategy):
         return PipelineRun(self.stages, messages, shapes, objective or self.objective, batches, divisor=divisor,
                            surroundings=surroundings, device=self.device, split=split)
 
-    def _surroundings(self, stage: int, place: int) -> ExitStack:
+    def _surroundings(self, stage: int, place: int, update: int | None = None) -> ExitStack:
         inside = ExitStack()
-        if self.seed is not None:
-            own = (stage,) if stage else ()             # with one stage the stream is that of one process
-            inside.enter_context(random_stream(self.device, self.seed, self.updates, place, *own))
+        inside.enter_context(self._stream(stage, place, update))
         if self.autocast:
             inside.enter_context(torch.autocast(self.device.type, self.autocast))
         return inside
+
+    def _stream(self, stage: int, place: int, update: int | None = None) -> AbstractContextManager:
+        if self.seed is None:
+            return nullcontext()
+        own = (stage,) if stage else ()                 # with one stage the stream is that of one process
+        return random_stream(self.device, self.seed, self.updates if update is None else update, place, *own)
 
     def _exchange(self, total: Tensor, count: Any) -> tuple[float, float]:
         reached = [float(boundary in self._reached) for boundary in range(len(self.stages.modules) - 1)]
         if self.pipe.size == 1:
             self.stages.forget_zeros(reached)
             return super()._exchange(total, count)
-        for number, (name, owners) in enumerate(self._tied.items()):
-            if self.pipe.index in owners:
-                bucket = Bucket([self.model.get_parameter(name)], 0)
-                bucket.lie_in(None)
-                bucket.complete(())
-                self._sum(bucket.buffer, self._tied_groups[owners], bucket=number)
-                bucket.hand_out()
+        self._tied.add_up(self._sum)
         row = torch.tensor([float(total), float(count), self._divisor, self.updates, self._squares(), *reached],
                            dtype=torch.float64, device=self.device)
         self._sum(row, self.pipe)
@@ -209,7 +208,7 @@ class Pipeline(Strategy):
             return 0.0
         counted = [p.grad for name, p in self.stages.own_parameters()
                    if p.grad is not None and self.stages.owners[name][0] == self.pipe.index]
-        return sum(float(g.double().square().sum()) for g in counted)
+        return sum(float((torch.view_as_real(g) if g.is_complex() else g).double().square().sum()) for g in counted)
 
     def _clip(self, scale: float) -> float:
         if self.pipe.size == 1:
@@ -226,26 +225,31 @@ class Pipeline(Strategy):
         return self._plan(full, [self._shapes_of(m) for m in full])
 
     def _plan(self, batches: Sequence[Batch], shapes: Sequence[list[list[Shape]]]) -> Plan:
-        key = tuple((samples_of(m), *map(tuple, s)) for m, s in zip(batches, shapes, strict=True))
+        key = (tuple((samples_of(m), *map(tuple, s)) for m, s in zip(batches, shapes, strict=True)),
+               tuple(self._tied.trained()))
         if key not in self._plans:
-            self._plans[key] = plan = pipeline_step(
+            plan = pipeline_step(
                 self._schedule(len(batches)), work=self._work, samples=[samples_of(m) for m in batches],
                 boundary_bytes=lambda boundary, m: nbytes_of(shapes[m][boundary]),
-                gradient_bytes=lambda boundary, m: nbytes_of(
-                    [shape for shape in shapes[m][boundary] if shape[1].is_floating_point]),
+                gradient_bytes=lambda boundary, m: nbytes_of(gradients_of(shapes[m][boundary])),
                 header_bytes=HEADER_BYTES + 8 * (len(self.stages.modules) - 1),
-                tied=list(zip(self._tied.values(), self._tied_nbytes, strict=True)))
+                tied=[(owners, nbytes) for _, owners, nbytes in self._tied.trained()])
             plan.check()
+            if len(self._plans) >= KEPT:
+                self._plans.clear()                     # sentences of ever other lengths must not fill the memory
+            self._plans[key] = plan
         return self._plans[key]
 
     def _shapes_of(self, microbatch: Batch, objective: Any = None) -> list[list[Shape]]:
         if self.pipe.size == 1 and len(self.stages.modules) == 1:
             return []
-        inputs = inputs_of(objective or self.objective, microbatch)
-        key = tuple((tuple(t.shape), t.dtype) for t in inputs)
-        if key not in self._shapes:
-            self._shapes[key] = self.stages.boundary_shapes(inputs)
-        return self._shapes[key]
+        with random_stream(self.device, 0):                     # nobody's numbers are drawn to learn a shape
+            before = torch.get_rng_state() if self.seed is None else None
+            inputs = inputs_of(objective or self.objective, microbatch, self.model.training)
+            if before is not None and not torch.equal(before, torch.get_rng_state()):
+                raise ValueError("the objective draws random numbers for what it gives the model, and seed is None: "
+                                 "the first and the last rank of a pipeline would draw different ones. Give a seed")
+            return self.stages.boundary_shapes(inputs)
 
     # ------------------------------------------------------------------------------------------------- the state
 
@@ -273,7 +277,7 @@ class Pipeline(Strategy):
             if pieces:
                 recorder().next_step(self.updates)
                 run = self._run(messages, [move(p, self.device) for p in pieces], shapes, 1,
-                                lambda stage, m: ExitStack(), objective=measure)
+                                lambda stage, m: self._stream(stage, m), objective=measure)
                 stages_of = [[s for s, r in enumerate(self.stages.rank_of) if r == rank]
                              for rank in range(self.pipe.size)]
                 run.execute(forward_pass(stages_of, len(pieces)).ops[self.pipe.index])
@@ -281,16 +285,3 @@ class Pipeline(Strategy):
                     total, count = total + run.losses[m][0], count + run.losses[m][1]
         summed = sum_over(self.pipe, total, count)
         return summed[0] / summed[1] if summed[1] else 0.0
-
-
-def pipeline_group(mesh: Mesh | None) -> Group:
-    """This rank's place in the pipeline. Raises ValueError for a mesh with other axes."""
-    mesh = mesh or Mesh(pipeline=world()[1])
-    if mesh.world_size != mesh.pipeline:
-        raise ValueError(f"pipeline parallelism alone needs a mesh with only a pipeline axis, not {mesh.sizes}")
-    return group_along(mesh, "pipeline")
-
-
-def nbytes_of(shapes: Sequence[Shape]) -> int:
-    """Bytes of the tensors that pass a boundary."""
-    return sum(torch.Size(shape).numel() * dtype.itemsize for shape, dtype in shapes)

@@ -7,6 +7,7 @@ interpreter runs every schedule, and what it writes down can be held against the
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +17,8 @@ from disttutor.plans import RECEIVES, Op
 from disttutor.strategies.messages import Expected, Messages
 from disttutor.strategies.shares import Batch
 from disttutor.strategies.split_backward import SplitBackward
-from disttutor.strategies.stages import Shape, Stages, Tail, as_tensors, inputs_of
+from disttutor.strategies.stages import Shape, Stages, as_tensors, has_gradient
+from disttutor.strategies.stand_ins import Tail, inputs_of
 from disttutor.traces import recorder
 
 # Messages for which there is room before they are needed: they come in while the rank computes. With room for two only,
@@ -29,8 +31,9 @@ class PipelineRun:
     """One run of a plan on this rank.
 
     shapes[m][boundary]: of the tensors that pass it in micro-batch m. divisor: what each loss is divided by before its
-    backward. surroundings(stage, m): a context for the forward (random stream, autocast). split: whether backward and
-    backward_weight come apart.
+    backward. surroundings(stage, m): a context for the forward (random stream, autocast); the objective is in that of
+    stage 0 on every rank, so that what it draws for the first stage is what it draws for its loss. split: whether
+    backward and backward_weight come apart.
     """
 
     def __init__(self, stages: Stages, messages: Messages, shapes: Sequence[Sequence[Sequence[Shape]]],
@@ -77,19 +80,23 @@ class PipelineRun:
         log = recorder()
         begun = log.begin()
         module, microbatch = self.module(stage, m), self.microbatches[m]
+        training = self.stages.model.training
         given = self.given.pop(at) if stage else None
-        if given is None and stage < self.last:                     # the first stage takes it from the batch
-            given = inputs_of(self.objective, microbatch)
         # What was received is needed as it is: for its gradient, and by the stage before if that is on this rank.
         passed = [t.clone() for t in given] if stage and self.stages.in_place[stage] else given
-        with self.surroundings(stage, m):
+        with self.surroundings(0 if stage == self.last else stage, m):
             if stage == self.last:
-                total, count = self.objective(module if passed is None else Tail(module, passed), microbatch)
+                own = partial(self.surroundings, stage, m)
+                model = module if passed is None else Tail(module, passed, own, training)
+                total, count = self.objective(model, microbatch)
                 total = torch.as_tensor(total, device=self.device)  # a measure may give a plain number
                 self.losses[m] = (total.detach(), count)
                 made = [total / self.divided_by(count)]
             else:
+                if given is None:                                   # the first stage takes it from the batch
+                    given = passed = inputs_of(self.objective, microbatch, training)
                 made = as_tensors(module(*passed), f"stage {stage}")
+                self._check_shapes(stage, m, made)
                 made = [t.to(dtype) for t, (_, dtype) in zip(made, self.shapes[m][stage], strict=True)]
         if torch.is_grad_enabled():
             self.kept[at] = given or [], made
@@ -98,6 +105,16 @@ class PipelineRun:
         elif stage < self.last:
             self.outgoing[stage, m] = [t.detach().contiguous() for t in made]
         log.end(begun, "forward", stage=stage, microbatch=m, flops=op.flops)
+
+    def _check_shapes(self, stage: int, m: int, made: Sequence[Tensor]) -> None:
+        """Raises ValueError if the stage behind expects something else: it would take the numbers in another order, or
+        be torn down by a message of another size."""
+        expected = [shape for shape, _ in self.shapes[m][stage]]
+        if [tuple(t.shape) for t in made] != expected:
+            raise ValueError(f"stage {stage} passes on {[tuple(t.shape) for t in made]} for micro-batch {m}, and of an "
+                             f"input of this shape {expected} was expected: the shape of what goes between stages may "
+                             "not depend on the numbers in it. Cut the model so that such a layer and the one behind "
+                             "it are in one stage")
 
     def backward(self, op: Op) -> None:
         stage, m = at = op.stage, op.microbatch
@@ -165,7 +182,7 @@ class PipelineRun:
         op = self.to_come.popleft()
         backward = self.stages.rank_of[op.boundary] == self.stages.rank
         room = [torch.empty(shape, dtype=dtype, device=self.device)
-                for shape, dtype in self.shapes[op.microbatch][op.boundary] if dtype.is_floating_point or not backward]
+                for shape, dtype in self.shapes[op.microbatch][op.boundary] if has_gradient(dtype) or not backward]
         self.expected[op.key] = self.messages.expect(room, self.messages.group.ranks[op.peer],
                                                      tag=self._tag(op.boundary, op.microbatch, not backward))
 
@@ -175,10 +192,10 @@ class PipelineRun:
 
 
 def _leaf(tensor: Tensor) -> Tensor:
-    return tensor.requires_grad_() if tensor.is_floating_point() and torch.is_grad_enabled() else tensor
+    return tensor.requires_grad_() if has_gradient(tensor.dtype) and torch.is_grad_enabled() else tensor
 
 
 def _among(gradients: Sequence[Tensor], made: Sequence[Tensor]) -> list[Tensor | None]:
-    """The gradients, one for each floating-point tensor, each at the place of its tensor among all that were made."""
+    """The gradients, one for each tensor that has one, each at the place of its tensor among all that were made."""
     rest = iter(gradients)
-    return [next(rest) if t.is_floating_point() else None for t in made]
+    return [next(rest) if has_gradient(t.dtype) else None for t in made]

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from disttutor.strategies.checks import check_steps
 from disttutor.strategies.groups import Group
 from disttutor.strategies.stages import Stages
 
@@ -22,7 +23,17 @@ class StageState:
         self.model, self.stages, self.pipe = model, stages, pipe
         twins = [(name, nn.Parameter(torch.empty_like(p, device="meta"), requires_grad=p.requires_grad))
                  for name, p in model.named_parameters()]
-        self.layout = _names(optimizer(twins), {id(p): name for name, p in twins})
+        made = optimizer(twins)
+        check_steps(made, None)
+        self.layout = _names(made, {id(p): name for name, p in twins})
+
+    def check_groups(self, optimizer: torch.optim.Optimizer) -> None:
+        """Raises ValueError for an optimizer of this rank with other groups than that of the whole model, by whose
+        number a learning-rate schedule goes."""
+        if (mine := len(optimizer.param_groups)) != (n := len(self.layout)):
+            raise ValueError(f"for the weights of this rank the optimizer has {mine} groups, and for those of the "
+                             f"whole model {n}, to each of which the learning-rate schedule belongs: make the same "
+                             "groups everywhere, also where one is empty")
 
     def whole(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """"model" and "optimizer" of the full state, the same on every rank. On every rank."""

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from disttutor.models import evaluating
-from disttutor.strategies.checks import check_autocast, check_clip_norm, check_state, whole_number
+from disttutor.strategies.checks import check_autocast, check_clip_norm, check_state, check_steps, whole_number
 from disttutor.strategies.random_streams import random_stream
 from disttutor.strategies.shares import Batch, move, samples_of, split
 from disttutor.traces import recorder
@@ -42,7 +42,8 @@ class Strategy:
     clip_norm: upper limit for the 2-norm of the whole gradient. autocast: e.g. torch.bfloat16. seed: of the dropout
     streams; None leaves torch's own generator alone.
 
-    Raises ValueError for sizes that cannot be, TypeError for an objective or optimizer that cannot be called.
+    Raises ValueError for sizes that cannot be, TypeError for an objective or optimizer that cannot be called, and for
+    an optimizer or schedule whose step needs an argument (LBFGS, ReduceLROnPlateau).
     """
 
     ranks = 1        # among how many ranks the batch is shared
@@ -65,6 +66,7 @@ class Strategy:
         self.accumulate, self.clip_norm, self.autocast, self.seed = accumulate, clip_norm, autocast, seed
         self.optimizer = optimizer(named)
         self.schedule = schedule(self.optimizer) if schedule else None
+        check_steps(self.optimizer, self.schedule)
         self.updates = 0
         self.grad_norm: float | None = None
 
