@@ -33,7 +33,7 @@ def all_reduce(tensor: Tensor, group: Group | None = None, algorithm: str = "rin
     about beside their round, such as bucket=2. Raises ValueError for what is unknown or not contiguous, TypeError for a
     type in which this cannot be computed; both before anything is sent.
     """
-    group = group or _everybody()
+    group = _group(group)
     flat = _flat(tensor, op)
     plan = _plan("all_reduce", algorithm, group.size, flat.numel(), flat.element_size(), ranks_per_node=ranks_per_node)
     carry_out(plan, group, _chunks(flat, plan), op, observe=observe, **about)
@@ -45,7 +45,7 @@ def all_reduce(tensor: Tensor, group: Group | None = None, algorithm: str = "rin
 def broadcast(tensor: Tensor, root: int = 0, group: Group | None = None, algorithm: str = "tree", *,
               observe: Observer | None = None) -> None:
     """Replace `tensor` by that of the rank `root`, on every rank of the group. Raises as `all_reduce` does."""
-    group = group or _everybody()
+    group = _group(group)
     flat = _flat(tensor)
     plan = _plan("broadcast", algorithm, group.size, flat.numel(), flat.element_size(), _place(root, group))
     carry_out(plan, group, _chunks(flat, plan), observe=observe)
@@ -56,7 +56,7 @@ def reduce(tensor: Tensor, root: int = 0, group: Group | None = None, algorithm:
            observe: Observer | None = None) -> None:
     """Replace `tensor` by its sum, mean or max over the group on the rank `root`; others keep theirs. Raises as
     `all_reduce` does."""
-    group = group or _everybody()
+    group = _group(group)
     flat, place = _flat(tensor, op), _place(root, group)
     plan = _plan("reduce", algorithm, group.size, flat.numel(), flat.element_size(), place)
     is_root = group.index == place
@@ -74,7 +74,7 @@ def all_gather(shard: Tensor, group: Group | None = None, algorithm: str = "ring
     would cut them: lengths that differ by one at most, the longer ones first. Raises ValueError for a shard of another
     length, and as `all_reduce` does.
     """
-    group = group or _everybody()
+    group = _group(group)
     flat, shape = _flat(shard), shard.shape or (1,)
     rows = shape[0] * group.size if rows is None else whole_number("rows", rows, 0)
     if shape[0] != (due := share_sizes(rows, group.size)[group.index]):
@@ -93,7 +93,7 @@ def reduce_scatter(tensor: Tensor, group: Group | None = None, algorithm: str = 
                    observe: Observer | None = None) -> Tensor:
     """This rank's shard of the sum, mean or max of `tensor` over the group: its rows cut as torch.tensor_split cuts,
     of which the i-th rank gets the i-th. `tensor` stays as it is. Raises as `all_reduce` does."""
-    group = group or _everybody()
+    group = _group(group)
     _flat(tensor, op)
     work = tensor.detach().clone().view(tensor.shape or (1,))
     plan = _plan("reduce_scatter", algorithm, group.size, *_rows(work))
@@ -107,7 +107,7 @@ def all_to_all(tensor: Tensor, group: Group | None = None, algorithm: str = "pai
                observe: Observer | None = None) -> Tensor:
     """The rows of `tensor` are cut as torch.tensor_split cuts them; the i-th rank gets the i-th piece from everybody,
     one behind the other in the order of who sent it. Raises as `all_reduce` does."""
-    group = group or _everybody()
+    group = _group(group)
     n, me, shape = group.size, group.index, tensor.shape or (1,)
     pieces = _flat(tensor).view(shape).tensor_split(n)
     plan = _plan("all_to_all", algorithm, n, *_rows(tensor.view(shape)))
@@ -131,9 +131,13 @@ def rounding_differences(tensor: Tensor, group: Group | None = None) -> dict[str
     return results
 
 
-def _everybody() -> Group:
+def _group(group: Group | None) -> Group:
+    """That group, or all ranks. Raises TypeError for what is no group of ours."""
+    if group is not None and not isinstance(group, Group):
+        raise TypeError(f"group is {group!r} of type {type(group).__name__}; give a Group, such as that of "
+                        "group_along(mesh, 'data'), or None for all ranks")
     rank, size = world()
-    return Group(tuple(range(size)), rank, dist.group.WORLD if size > 1 else None)
+    return group or Group(tuple(range(size)), rank, dist.group.WORLD if size > 1 else None)
 
 
 @lru_cache(maxsize=256)
@@ -152,7 +156,16 @@ def _flat(tensor: Tensor, op: str | None = None) -> Tensor:
     if not tensor.is_contiguous():
         raise ValueError(f"the tensor of shape {tuple(tensor.shape)} and strides {tensor.stride()} is not contiguous, "
                          "so it cannot be sent as it lies; give tensor.contiguous()")
+    if tensor.is_conj() or tensor.is_neg():
+        raise ValueError(f"the tensor of shape {tuple(tensor.shape)} is a view that stands for other numbers than lie "
+                         "in memory (conjugated or with the other sign), so it cannot be sent as it lies; give "
+                         "tensor.resolve_conj().resolve_neg()")
+    if tensor.is_meta:
+        raise ValueError(f"the tensor of shape {tuple(tensor.shape)} is on torch's meta device and holds no numbers; "
+                         "give one on a real device")
     if op is not None:
+        if not isinstance(op, str):
+            raise TypeError(f"op is {op!r} of type {type(op).__name__}; those that work: {', '.join(OPS)}")
         _check_op(op, tensor.dtype)
     return tensor.detach().view(-1)
 

@@ -54,6 +54,7 @@ def carry_out(prepared: Prepared, group: Group, store: dict[int, Tensor], op: st
         else:
             messages.settle(under_way.pop(at))
     messages.finish()
+    places.give_back()
     while moments:
         observe(moments.pop())
 
@@ -102,17 +103,19 @@ class Places:
             else:
                 self.store[c].copy_(piece)
 
+    def give_back(self) -> None:
+        """All has arrived: the next collective may have the room. (Where something went wrong, nobody has it again, as
+        a message that is late could still come into it.)"""
+        if self.beside is not None and len(self.beside) <= ROOM:
+            _kept[self.beside.device] = self.beside
+
     def _in_place(self, chunks: tuple[int, ...]) -> Tensor | None:
         return _row([self.store[c] for c in chunks]) if all(c in self.store for c in chunks) else None
 
 
 def _room_beside(nbytes: int, device: torch.device) -> Tensor:
-    room = _kept.get(device)
-    if room is None or len(room) < nbytes:
-        room = torch.empty(nbytes, dtype=torch.uint8, device=device)
-        if nbytes <= ROOM:
-            _kept[device] = room
-    return room
+    room = _kept.pop(device, None)              # another thread, in another collective, does not find it then
+    return room if room is not None and len(room) >= nbytes else torch.empty(nbytes, dtype=torch.uint8, device=device)
 
 
 def _row(parts: list[Tensor]) -> Tensor | None:
