@@ -49,8 +49,12 @@ def listing(schedule: Schedule) -> str:
 def from_orders(text: str, base: Schedule) -> Schedule:
     """`base` with the orders that `text` says, a line for each rank. Raises ValueError, naming the rank and the place,
     for text that is no order."""
+    lines = text.rstrip().split("\n")
+    lines += [""] * (base.ranks - len(lines))           # what follows the last action may be left out
+    if len(lines) > base.ranks:
+        raise ValueError(f"there are {len(lines)} lines, and {base.ranks} ranks: it takes one line for each rank")
     orders = []
-    for rank, line in enumerate(text.split("\n")):
+    for rank, line in enumerate(lines):
         try:
             orders.append(parse_order(line, base.stages_of[rank], base.microbatches, base.split_backward))
         except ValueError as error:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 LETTERS = {"forward": "F", "backward": "B", "backward_weight": "W"}
+LONGEST = 20                # letters of a wrong word that a message repeats
 KINDS = {letter: kind for kind, letter in LETTERS.items()}
 
 
@@ -106,8 +107,8 @@ def parse_order(text: str, stages: Sequence[int], microbatches: int,
     example = f"{stages[0]}F0" if len(stages) > 1 else "F0"
     places: dict[Action, int] = {}
     for place, word in enumerate(re.findall(r"[^\s,;]+", text), 1):
-        where = f"word {place}, {word!r}"
-        match = re.fullmatch(r"(\d*)([A-Z])(\d+)", word.upper(), re.ASCII)
+        where = f"word {place}, {word!r}" if len(word) <= LONGEST else f"word {place}, {word[:LONGEST]!r}..."
+        match = re.fullmatch(r"(\d{0,9})([A-Z])(\d{1,9})", word.upper(), re.ASCII)
         if not match or match[2] not in letters:
             raise ValueError(f"{where}: an action is {named} and a micro-batch"
                              f"{', with the stage in front' if len(stages) > 1 else ''}, such as {example}")
