@@ -6,6 +6,7 @@ graph that computed it, and large memory is not copied into the pickle but sent 
 
 from __future__ import annotations
 
+import importlib
 import io
 import linecache
 import os
@@ -64,6 +65,10 @@ def _pickler_class() -> type:
                 return _reduce_tensor(value, torch)
             if isinstance(value, types.FunctionType):
                 _note_source(value.__code__.co_filename, self.sources)
+            if isinstance(value, types.ModuleType) and type(value) is not types.ModuleType:
+                # Such as torch.ops, which cloudpickle packs for whoever names torch and an attribute `ops` of anything.
+                if sys.modules.get(value.__name__) is value:
+                    return importlib.import_module, (value.__name__,)
             if isinstance(value, types.CodeType):  # cloudpickle forgets the cell that code comes from
                 make, arguments = self.dispatch_table[types.CodeType](value)
                 return _code, (make, arguments, value.co_filename)

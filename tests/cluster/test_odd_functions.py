@@ -111,3 +111,11 @@ def test_an_exception_whose_text_does_anything(kind):
         run(fail, timeout=60)
     message = "a text of a class of its own" if kind == "derived" else "(its message cannot be shown)"
     assert f" raised Odd: {message}  (test_odd_functions.py, line " in str(caught.value).splitlines()[0]
+
+
+def test_a_function_that_names_torch_and_somebodys_ops():
+    """cloudpickle takes the attribute `ops` for the module torch.ops, which is no plain module."""
+    names: dict = {}
+    exec("import torch\nclass Plan:\n    ops = [1, 2]\n"
+         "def both(rank):\n    return torch.ones(3).sum().item() + len(Plan.ops)\n", names)
+    assert run(names["both"], ranks=1, timeout=60) == [5.0]
