@@ -35,8 +35,9 @@ def prove(plan: Plan, go_through: Callable[[], Gone]) -> Gone:
     """What `go_through()` gives, which walks through the plan (see `walk`), if the plan is sound; for those who walk
     through it anyway, and need not do so twice. Raises PlanError as `check` does."""
     # Work that is missing comes first: whoever waits for what it would have sent is a consequence.
-    _refuse(plan, [*_doubles(plan), *_lost_microbatches(plan), *_backward_before_forward(plan), *_unmatched(plan),
-                   *_disordered_collectives(plan), *_lost_waits(plan)])
+    known = index(plan)
+    _refuse(plan, [*_doubles(plan, known), *_lost_microbatches(plan), *_backward_before_forward(plan),
+                   *_unmatched(plan), *_disordered_collectives(plan), *_lost_waits(plan, known)])
     try:
         gone = go_through()         # after those, as a missing partner would hold ranks up too, but say less
     except Stuck as stuck:
@@ -51,8 +52,7 @@ def _refuse(plan: Plan, faults: list[str]) -> None:
         raise PlanError(plan.name, faults) from None
 
 
-def _doubles(plan: Plan) -> list[str]:
-    known = index(plan)
+def _doubles(plan: Plan, known: dict[Key, Op]) -> list[str]:
     if len(known) == len(plan):
         return []
     counts = Counter(op.key for op in plan)
@@ -62,9 +62,10 @@ def _doubles(plan: Plan) -> list[str]:
 def _unmatched(plan: Plan) -> list[str]:
     faults = []
     sides: dict[tuple, list[Op]] = defaultdict(list)
-    for op in plan:
-        if op.peer is not None or op.group:
-            sides[partners(op)].append(op)
+    for ops in plan.ops:
+        for op in ops:
+            if op.peer is not None or op.group:
+                sides[partners(op)].append(op)
     for (what, *_), ops in sides.items():
         one, other = ops[0], ops[-1]
         if what == "message" and one.nbytes == other.nbytes and one.chunks == other.chunks and one.rank != other.rank:
@@ -104,9 +105,8 @@ def _disordered_collectives(plan: Plan) -> list[str]:
     return faults
 
 
-def _lost_waits(plan: Plan) -> list[str]:
-    named = {key for op in plan for key in op.after}
-    lost = named - index(plan).keys() if named else ()
+def _lost_waits(plan: Plan, known: dict[Key, Op]) -> list[str]:
+    lost = plan.named - known.keys()
     return [f"rank {op.rank}'s {op.label} waits for {_named(key)}, which nobody does"
             for op in plan for key in op.after if key in lost] if lost else []
 

@@ -110,15 +110,16 @@ def pipeline_step(schedule: Schedule, *, work: StageWork | Sequence[StageWork] =
 
 
 def pipedream(ranks: int, minibatches: int, *, work: StageWork | Sequence[StageWork] = StageWork(),
-              boundary_bytes: int | Callable[[int, int], int] = 0, samples: Sequence[int] | None = None) -> Plan:
+              boundary_bytes: int | Callable[[int, int], int] = 0,
+              gradient_bytes: Callable[[int, int], int] | None = None, samples: Sequence[int] | None = None) -> Plan:
     """A stream of whole mini-batches, asynchronously: the order of 1F1B, and each stage updates its weights as soon as
     it has a gradient, whatever is in flight elsewhere.
 
     Narayanan et al. 2019, PipeDream (SOSP), sections 3.2 and 3.3. The arguments are those of `pipeline_step`, a
     mini-batch taking a micro-batch's place. At the end all ranks learn every mini-batch's loss.
     """
-    step = pipeline_step(one_f_one_b(ranks, minibatches), work=work, boundary_bytes=boundary_bytes, samples=samples,
-                         header_bytes=16 * minibatches)
+    step = pipeline_step(one_f_one_b(ranks, minibatches), work=work, boundary_bytes=boundary_bytes,
+                         gradient_bytes=gradient_bytes, samples=samples, header_bytes=16 * minibatches)
     ops = []
     for rank, mine in enumerate(step.ops):
         ops.append([])

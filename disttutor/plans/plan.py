@@ -1,7 +1,7 @@
 """A plan: what every rank does, and in what order. Plain data, without torch; run, predicted and drawn alike."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from disttutor.plans.mesh import Mesh
@@ -33,6 +33,8 @@ class Plan:
     ops: tuple[tuple[Op, ...], ...]
     mesh: Mesh
     goal: Goal | None = None
+    # Keys of the operations that others wait for by name; worked out once.
+    named: frozenset[Key] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.ops) != self.mesh.world_size:
@@ -43,6 +45,8 @@ class Plan:
                 if op.rank != rank:
                     raise ValueError(f"plan {self.name!r}: {op.label} of rank {op.rank} stands in the list of rank "
                                      f"{rank}")
+        named = frozenset(key for ops in self.ops for op in ops for key in op.after)
+        object.__setattr__(self, "named", named)
 
     @property
     def world_size(self) -> int:

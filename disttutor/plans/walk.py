@@ -32,7 +32,7 @@ def walk(plan: Plan, *, blocking_sends: bool = False,
     """
     clock = clock or [0.0] * plan.world_size
     place = [0] * plan.world_size
-    named = {key for op in plan for key in op.after}
+    named = plan.named
     over: set[Key] = set()                                  # of the named ones, those that have ended
     sent: set[tuple] = set()                                # messages that have left
     taken: set[tuple] = set()                               # and those whose receive was reached

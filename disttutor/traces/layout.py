@@ -36,7 +36,7 @@ def lay_out(plan: Plan, seconds: Callable[[Sequence[Op]], float], *, transit: Ca
     """
     free = {} if free is None else free
     thread = [free.get((rank, "compute"), 0.0) for rank in range(plan.world_size)]
-    named = {key for op in plan for key in op.after}
+    named = plan.named
     ended: dict[Key, float] = {}                        # of the named ones
     sent: dict[tuple, float] = {}                       # messages under way -> when their send ends
     entered: dict[Key, tuple[int, float]] = {}          # collectives -> their place in the rank's list, and since when
