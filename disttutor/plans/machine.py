@@ -4,6 +4,7 @@ A message of S bytes takes α + S/β: latency plus size over bandwidth (Hockney 
 F divided by the rate that the device reaches in practice.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 from numbers import Real
@@ -98,14 +99,16 @@ class Machine:
             return (rank,)
         return rank // self.node, rank % self.node % self.nics
 
-    def collective_seconds(self, kind: str, nbytes: float, ranks: int) -> float:
-        """Time of a collective over a ring of `ranks`, in seconds; `nbytes` is the whole array (as nccl-tests count).
+    def collective_seconds(self, kind: str, nbytes: float, group: int | Sequence[int]) -> float:
+        """Time of a collective over a ring of the ranks of `group` (a number: of so many ranks, which lie together from
+        rank 0 on), in seconds; `nbytes` is the whole array (as nccl-tests count).
 
         All-reduce is 2(n-1) steps of nbytes/n each (Patarasuk and Yuan 2009); all-gather and reduce-scatter are n-1
         such steps; broadcast and reduce send the array down the ring in n pieces, 2(n-1) steps of which each link
         carries n. Over several nodes each step is as slow as its slowest hop. Raises ValueError for a kind that has no
         ring.
         """
+        ranks = group if isinstance(group, int) else len(group)
         steps = {"all_reduce": 2 * (ranks - 1), "all_gather": ranks - 1, "reduce_scatter": ranks - 1,
                  "all_to_all": ranks - 1, "broadcast": 2 * (ranks - 1), "reduce": 2 * (ranks - 1),
                  "barrier": 2 * (ranks - 1)}
@@ -113,5 +116,6 @@ class Machine:
             raise ValueError(f"no ring is known for {kind!r}; kinds that work: {', '.join(steps)}")
         if ranks == 1:
             return 0.0
-        hops = [self.link] if self.between is None or ranks <= self.node else [self.link, self.between]
+        nodes = {rank // (self.node or inf) for rank in (range(ranks) if isinstance(group, int) else group)}
+        hops = [self.link] * (len(nodes) < ranks) + [self.between] * (len(nodes) > 1)
         return steps[kind] * max(link.seconds(nbytes / ranks) for link in hops)

@@ -90,7 +90,7 @@ class Pacer:
         """
         free = self._link_free.get(group, 0)
         begin = max(_latest(start, process_group), free)
-        end = begin + round(1e9 * self.machine.collective_seconds(kind, nbytes, len(group)))
+        end = begin + round(1e9 * self.machine.collective_seconds(kind, nbytes, group))
         self._link_free[group] = end
         _sleep_until(end)
         self._ready = max(self._ready, end)

@@ -1,8 +1,9 @@
-"""Orders as a learner may type them."""
+"""Orders as a learner may type them, and groups that lie across nodes."""
 
 import pytest
 
-from disttutor.plans import parse_order
+from disttutor.cost import simulate
+from disttutor.plans import Device, Link, Machine, Mesh, Op, Plan, parse_order
 
 
 @pytest.mark.parametrize(("text", "words"), [
@@ -18,3 +19,18 @@ def test_words_that_are_no_action_are_told_in_one_line(text, words):
     with pytest.raises(ValueError, match=words) as error:
         parse_order(text, [0], 4)
     assert len(str(error.value)) < 120
+
+
+@pytest.mark.parametrize(("group", "seconds"), [
+    ((0, 1), 0.4),              # of one node: 2 steps of 50 bytes at 250 bytes/s
+    ((0, 2), 4.0),              # one of each node: at 25 bytes/s, however few they are
+    ((1, 2), 4.0),
+    ((2, 3), 0.4),
+    ((0, 1, 2, 3), 6.0),        # 6 steps of 25 bytes, as slow as the slowest hop
+])
+def test_a_group_across_nodes_is_as_slow_as_the_link_between_them(group, seconds):
+    machine = Machine(Device(), Link(0.0, 250.0), node=2, between=Link(0.0, 25.0))
+    ops = tuple((Op(kind="all_reduce", rank=rank, nbytes=100, group=group),) if rank in group else ()
+                for rank in range(4))
+    assert simulate(Plan("sum", ops, Mesh(data=4)), machine).makespan == pytest.approx(seconds)
+    assert machine.collective_seconds("all_reduce", 100, group) == pytest.approx(seconds)
