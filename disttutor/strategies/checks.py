@@ -63,6 +63,10 @@ def check_state(state: Any, optimizer: torch.optim.Optimizer, schedule: Any) -> 
     if not isinstance(state, dict) or not wanted <= state.keys():
         missing = sorted(wanted - set(state)) if isinstance(state, dict) else sorted(wanted)
         raise ValueError(f"this is not the full state of a strategy: it lacks {', '.join(missing)}")
+    for name, kind in (("model", dict), ("optimizer", dict), ("updates", int)):
+        if not isinstance(state[name], kind) or (name == "optimizer" and "param_groups" not in state[name]):
+            raise ValueError(f"this is not the full state of a strategy: its {name!r} is of type "
+                             f"{type(state[name]).__name__}, and not what full_state() puts there")
     mine, theirs = type(optimizer).__name__, state["optimizer kind"]
     if mine != theirs:
         raise ValueError(f"the saved state is of the optimizer {theirs}, and this strategy has {mine}: make it with "

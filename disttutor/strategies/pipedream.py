@@ -18,11 +18,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from disttutor.plans import Op, Plan, pipedream
-from disttutor.strategies.messages import Messages
 from disttutor.strategies.pipeline import Pipeline
 from disttutor.strategies.pipeline_run import PipelineRun
 from disttutor.strategies.shares import Batch, move, samples_of
-from disttutor.strategies.stages import gradients_of, nbytes_of
+from disttutor.strategies.stages import nbytes_of
 from disttutor.strategies.strategy import Objective, OptimizerFactory
 from disttutor.traces import recorder
 
@@ -58,15 +57,16 @@ class PipeDream(Pipeline):
         """One update of each stage for every mini-batch, several of which are in flight; the mean loss of each, as its
         forward found it. Every rank must be given the same. At the end the pipeline is empty.
 
-        Raises ValueError for no mini-batch and for one without samples.
+        Raises ValueError for no mini-batch, for one without samples, and if ranks were given other ones.
         """
         sizes = [samples_of(b) for b in batches]
         if not sizes or not all(sizes):
             raise ValueError(f"a stream takes one or more mini-batches, each with samples; these have {sizes}")
         log = recorder()
         log.next_step(self.updates)
-        plan, first = self.plan_stream(batches), self.updates
-        run = StashingRun(self.stages, Messages(self.pipe), [self._shapes_of(b) for b in batches], self.objective,
+        shapes, first = [self._shapes_of(b) for b in batches], self.updates
+        messages, plan = self._meet("stream", batches, shapes), self.plan_stream(batches)
+        run = StashingRun(self.stages, messages, shapes, self.objective,
                           [move(b, self.device) for b in batches], divisor=1.0, device=self.device,
                           surroundings=lambda stage, m: self._surroundings(stage, 0, first + m), update=self._update)
         run.execute(plan.ops[self.pipe.index])
@@ -76,8 +76,7 @@ class PipeDream(Pipeline):
         """What every rank does in `stream(batches)`, before it is done."""
         shapes = [self._shapes_of(b) for b in batches]
         plan = pipedream(self.pipe.size, len(batches), work=self._work, samples=[samples_of(b) for b in batches],
-                         boundary_bytes=lambda boundary, m: nbytes_of(shapes[m][boundary]),
-                         gradient_bytes=lambda boundary, m: nbytes_of(gradients_of(shapes[m][boundary])))
+                         boundary_bytes=lambda boundary, m: nbytes_of(shapes[m][boundary]))
         plan.check()
         return plan
 

@@ -139,3 +139,27 @@ def test_sentences_of_ever_other_lengths_do_not_fill_the_memory():
     for length in range(1, 400):
         strategy.step(torch.ones(1, length, 1, dtype=D))
     assert len(strategy._plans) < 100 and len(strategy.stages._known) < 300
+
+
+# ----------------------------------------------------------------------------------------------- streams and states
+
+
+@pytest.mark.parametrize(("given", "words"), [
+    (lambda rank: data(3 + rank), "rank 1 was given 12 samples in 3 micro-batches for its stream after 0 updates, and"),
+    (lambda rank: data(4, steps=2 + rank), "rank 1 was given 12 samples in 3 micro-batches for its stream"),
+])
+def test_streams_that_differ_are_refused_before_a_message_of_another_size_ends_the_process(given, words, clusters):
+    with pytest.raises(RankError, match=words):
+        clusters(2).run(lambda rank: PipeDream(plain(), classification, SGD).stream(given(rank)), timeout=60)
+
+
+@pytest.mark.parametrize(("wrong", "words"), [
+    ({"updates": "3"}, "this is not the full state of a strategy: its 'updates' is of type str"),
+    ({"model": None}, "its 'model' is of type NoneType"),
+    ({"optimizer": {}}, "its 'optimizer' is of type dict, and not what full_state"),
+])
+def test_states_with_something_else_in_them(wrong, words):
+    for kind in (Single, Pipeline):
+        strategy = kind(plain(), classification, SGD)
+        with pytest.raises(ValueError, match=words):
+            strategy.load_state(strategy.full_state() | wrong)
