@@ -1,6 +1,8 @@
 """A plan on a machine that is not here: the same operations in the same order, each as long as the model says."""
 
-from collections.abc import Hashable, Sequence
+import gc
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 
 from disttutor.plans import Machine, Op, Plan
 from disttutor.plans.check import prove
@@ -33,8 +35,23 @@ def simulate(plan: Plan, machine: Machine) -> Trace:
         return machine.port(op.rank, op.peer)
 
     ports = {"port": shared_port} if several else {}
-    times = prove(plan, lambda: lay_out(plan, seconds, transit=transfer, **ports))
-    spans = tuple(Span(op, start, end, 0.0, 0, place) for ops, when in zip(plan.ops, times, strict=True)
-                  for place, (op, (start, end)) in enumerate(zip(ops, when, strict=True)))
-    return Trace(spans, plan.world_size, "predicted", note=f"{machine.device.name} and {machine.link.name}"
-                 + (f", nodes of {machine.node} joined by {machine.between.name}" if several else ""))
+    note = f"{machine.device.name} and {machine.link.name}"
+    note += f", nodes of {machine.node} joined by {machine.between.name}" if several else ""
+    with _nothing_collected():
+        times = prove(plan, lambda: lay_out(plan, seconds, transit=transfer, **ports))
+        spans = tuple(Span(op, start, end, 0.0, 0, place) for ops, when in zip(plan.ops, times, strict=True)
+                      for place, (op, (start, end)) in enumerate(zip(ops, when, strict=True)))
+        return Trace(spans, plan.world_size, "predicted", note=note)
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Hundreds of thousands of objects are made here, and all of them stay: a collector that searched them again and
+    again would take a third of the time, and more than in proportion to their number."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -21,7 +21,7 @@ from disttutor.plans import Op, Plan, pipedream
 from disttutor.strategies.pipeline import Pipeline
 from disttutor.strategies.pipeline_run import PipelineRun
 from disttutor.strategies.shares import Batch, move, samples_of
-from disttutor.strategies.stages import nbytes_of
+from disttutor.strategies.stages import gradients_of, nbytes_of
 from disttutor.strategies.strategy import Objective, OptimizerFactory
 from disttutor.traces import recorder
 
@@ -76,7 +76,8 @@ class PipeDream(Pipeline):
         """What every rank does in `stream(batches)`, before it is done."""
         shapes = [self._shapes_of(b) for b in batches]
         plan = pipedream(self.pipe.size, len(batches), work=self._work, samples=[samples_of(b) for b in batches],
-                         boundary_bytes=lambda boundary, m: nbytes_of(shapes[m][boundary]))
+                         boundary_bytes=lambda boundary, m: nbytes_of(shapes[m][boundary]),
+                         gradient_bytes=lambda boundary, m: nbytes_of(gradients_of(shapes[m][boundary])))
         plan.check()
         return plan
 
