@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from disttutor.plans.mesh import Mesh
-from disttutor.plans.op import Key, Op
+from disttutor.plans.op import Op
 from disttutor.plans.plan import Plan
 from disttutor.plans.schedule import Action, Schedule
 from disttutor.plans.schedules import one_f_one_b
@@ -47,24 +47,26 @@ class EveryMicrobatch:
         """A sentence for each piece of work that is missing, and for each message at the wrong place in the list."""
         faults = []
         ways = _Ways(self.schedule)
-        places = [{op.key: i for i, op in enumerate(ops)} for ops in plan.ops]
+        # A rank passes a boundary one way only: what is sent or received there needs no other name.
+        places = [{(op.kind, op.boundary if op.stage is None else op.stage, op.microbatch): i
+                   for i, op in enumerate(ops)} for ops in plan.ops]
         for stage, rank in enumerate(ways.rank_of):
             place = places[rank]
             for kind in self.kinds:
                 source, target = ways.peers(kind, stage)
+                before = ways.before(kind, stage)
                 for m in range(self.schedule.microbatches):
-                    here = place.get(_key(rank, kind, stage, m))
+                    here = place.get((kind, stage, m))
                     if here is None:
                         faults.append(f"stage {stage} has no {kind} of micro-batch {m} on rank {rank}")
                         continue
-                    before = ways.before(kind, stage)
-                    if before is not None and not source and place.get(_key(rank, kind, before, m), here) >= here:
+                    if before is not None and not source and place.get((kind, before, m), here) >= here:
                         faults.append(f"rank {rank} does {plan.ops[rank][here].label} without having done {kind} stage "
                                       f"{before} microbatch {m}, which is its own")
-                    if source and place.get((rank, "recv", source[0], _between(source[1], m)), here) >= here:
+                    if source and place.get(("recv", source[1], m), here) >= here:
                         faults.append(f"rank {rank} does {plan.ops[rank][here].label} without having received what it "
                                       f"needs from rank {source[0]}")
-                    if target and place.get((rank, "send", target[0], _between(target[1], m)), here) <= here:
+                    if target and place.get(("send", target[1], m), here) <= here:
                         faults.append(f"rank {rank} does not send the result of {plan.ops[rank][here].label} to rank "
                                       f"{target[0]} after it")
         if self.update:
@@ -181,16 +183,6 @@ class _Ways:
         if not 0 <= other < len(self.rank_of) or self.rank_of[other] == self.rank_of[stage]:
             return None
         return self.rank_of[other], min(stage, other)
-
-
-def _between(boundary: int, microbatch: int) -> tuple[tuple[str, int], tuple[str, int]]:
-    """What a message is about, as in `Op.subject`."""
-    return ("boundary", boundary), ("microbatch", microbatch)
-
-
-def _key(rank: int, kind: str, stage: int, microbatch: int) -> Key:
-    """An action's, as in `Op.key`."""
-    return rank, kind, None, (("stage", stage), ("microbatch", microbatch))
 
 
 def _work(schedule: Schedule, rank: int, works: Sequence[StageWork], samples: Sequence[int],

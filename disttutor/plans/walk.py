@@ -82,9 +82,10 @@ def walk(plan: Plan, *, blocking_sends: bool = False,
                 ended = tuple(members) if len(members) == len(op.group) else ()
             yield op, ended
             if named:
-                for key in [o.key for o in ended if o.key in named]:
-                    over.add(key)
-                    wake(key)
+                for done in ended:
+                    if done.key in named:
+                        over.add(done.key)
+                        wake(done.key)
     at = {rank: ops[place[rank]] for rank, ops in enumerate(plan.ops) if place[rank] < len(ops)}
     if at:
         raise Stuck(at)

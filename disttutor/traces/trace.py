@@ -97,11 +97,11 @@ class Trace:
             raise ValueError(f"unknown source {self.source!r}; sources that work: {', '.join(SOURCES)}")
         if not self.world_size >= 1:
             raise ValueError(f"world_size={self.world_size}: a trace is of at least one rank")
-        if (last := max((s.op.rank for s in self.spans), default=0)) >= self.world_size:
-            raise ValueError(f"a span is of rank {last}, but world_size={self.world_size}: "
-                             f"the ranks are 0 to {self.world_size - 1}")
         # By start, then the longer first, then by rank: three sorts, as they need no key of our own for each span.
         spans = sorted(self.spans, key=attrgetter("op.rank"))
+        if spans and (last := spans[-1].rank) >= self.world_size:
+            raise ValueError(f"a span is of rank {last}, but world_size={self.world_size}: "
+                             f"the ranks are 0 to {self.world_size - 1}")
         spans.sort(key=attrgetter("end"), reverse=True)
         spans.sort(key=attrgetter("start"))
         object.__setattr__(self, "spans", tuple(spans))
