@@ -43,8 +43,9 @@ class Schedule:
     "backward_weight" sometime later that of its weights; otherwise "backward" makes both.
 
     An order may be wrong (a learner's may be); whether it can run is for `Plan.check` to prove. Raises ValueError where
-    the parts do not fit: another number of orders than ranks, stages that are not 0, 1, 2, ... each held once, or an
-    action on a stage that its rank does not hold or on a micro-batch that there is not.
+    the parts do not fit: another number of orders than ranks, stages that are not 0, 1, 2, ... each held once, a rank
+    without a stage, or an action on a stage that its rank does not hold or on a micro-batch that there is not;
+    TypeError for what is no tuple of Actions for each rank.
     """
 
     name: str
@@ -55,6 +56,9 @@ class Schedule:
 
     def __post_init__(self) -> None:
         check_count("microbatches", self.microbatches)
+        for what, given in (("orders", self.orders), ("stages_of", self.stages_of)):
+            if not isinstance(given, Sequence) or any(not isinstance(part, Sequence) for part in given):
+                raise TypeError(f"schedule {self.name!r}: {what} is {given!r}; it takes a tuple for each rank")
         if len(self.orders) != len(self.stages_of) or not self.orders:
             raise ValueError(f"schedule {self.name!r} has {len(self.orders)} orders and stages for "
                              f"{len(self.stages_of)} ranks; it needs one of each for every rank")
@@ -62,8 +66,15 @@ class Schedule:
         if held != list(range(len(held))):
             raise ValueError(f"schedule {self.name!r} puts stages {held} on its ranks; it needs each of "
                              f"0 to {max(len(held) - 1, 0)} once")
+        if () in (bare := [tuple(stages) for stages in self.stages_of]):
+            raise ValueError(f"schedule {self.name!r} puts no stage on rank {bare.index(())}; each rank needs one or "
+                             "more")
         for rank, order in enumerate(self.orders):
             for action in order:
+                if not isinstance(action, Action):
+                    raise TypeError(f"schedule {self.name!r}: the order of rank {rank} has {action!r} of type "
+                                    f"{type(action).__name__} in it; it takes Actions, such as parse_order makes of "
+                                    "text")
                 if action.stage not in self.stages_of[rank] or action.microbatch >= self.microbatches:
                     raise ValueError(f"schedule {self.name!r}: rank {rank} has {action} of stage {action.stage}; it "
                                      f"holds {_stages(self.stages_of[rank])}, and micro-batches are "
@@ -104,6 +115,8 @@ def parse_order(text: str, stages: Sequence[int], microbatches: int,
     that there is not, for a W where B makes the weights' gradient too, and for an action that stands there twice.
     """
     letters, named = ("FBW", "F, B or W") if split_backward else ("FB", "F or B")
+    if not stages:
+        raise ValueError("there is no order without a stage: give those that the rank holds, such as [0]")
     example = f"{stages[0]}F0" if len(stages) > 1 else "F0"
     places: dict[Action, int] = {}
     for place, word in enumerate(re.findall(r"[^\s,;]+", text), 1):

@@ -40,6 +40,17 @@ def check_autocast(dtype: Any) -> None:
         raise ValueError(f"autocast is {dtype!r}; types that work: torch.bfloat16, torch.float16, or None for none")
 
 
+def sum_and_count(given: Any) -> tuple[Any, Any]:
+    """What an objective gave, if that is a sum of losses and their number; else raises TypeError or ValueError."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise TypeError(f"the objective gave a {type(given).__name__}; it must give the sum of the losses and how many "
+                        "there are, such as cross_entropy(model(x), y, reduction='sum'), len(y)")
+    if isinstance(given[0], torch.Tensor) and given[0].numel() != 1:
+        raise ValueError(f"the objective gave losses of shape {tuple(given[0].shape)}; it must give their sum, one "
+                         "number, and how many there are")
+    return given[0], given[1]
+
+
 def check_steps(optimizer: Any, schedule: Any) -> None:
     """Raises TypeError for an optimizer or a learning-rate schedule whose step cannot be taken without an argument."""
     for what, given, instead in (("optimizer", optimizer, "one such as SGD or AdamW"),

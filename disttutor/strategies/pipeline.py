@@ -59,8 +59,11 @@ class Pipeline(Strategy):
     learning rate (`Strategy`'s schedule). virtual_stages: stages a rank, for the schedules that leave a choice. cut:
     "evenly", "by weights", or the number of layers of each stage. stage_work: floating-point operations of a stage or
     of each, for slow motion and prediction (default: by its number of weights). Dropout draws from a stream of its own
-    in each (step, micro-batch, stage). BatchNorm sees one micro-batch at a time. The other arguments are those of
-    `Strategy`, without `accumulate`.
+    in each (step, micro-batch, stage). BatchNorm sees one micro-batch at a time. With autocast, what passes between
+    stages has the type that it has without. The other arguments are those of `Strategy`, without `accumulate`.
+
+    The objective may call its model, once, and ask for nothing else of it. With a seed, what it draws from torch's
+    generator is the same on all ranks.
 
     Raises ValueError for an unknown schedule or cut, for more stages than layers, and for a mesh that does not fit;
     TypeError for a model that cannot be cut.

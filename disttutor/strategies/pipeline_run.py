@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from disttutor.plans import RECEIVES, Op
+from disttutor.strategies.checks import sum_and_count
 from disttutor.strategies.messages import Expected, Messages
 from disttutor.strategies.shares import Batch
 from disttutor.strategies.split_backward import SplitBackward
@@ -88,7 +89,7 @@ class PipelineRun:
             if stage == self.last:
                 own = partial(self.surroundings, stage, m)
                 model = module if passed is None else Tail(module, passed, own, training)
-                total, count = self.objective(model, microbatch)
+                total, count = sum_and_count(self.objective(model, microbatch))
                 total = torch.as_tensor(total, device=self.device)  # a measure may give a plain number
                 self.losses[m] = (total.detach(), count)
                 made = [total / self.divided_by(count)]

@@ -56,7 +56,7 @@ class SharedMemory:
 
     def __init__(self, group: Group, nbytes: int = 0, *, timeout: float = 1800.0):
         whole_number("nbytes", nbytes, least=0)
-        if not timeout > 0:
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
             raise ValueError(f"timeout is {timeout!r}; it must be more than 0 seconds")
         self.group, self.nbytes = group, _up(nbytes, _PAGE)
         self._used, self._meetings, self._inside, self._process = 0, 0, False, os.getpid()

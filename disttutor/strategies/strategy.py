@@ -16,7 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from disttutor.models import evaluating
-from disttutor.strategies.checks import check_autocast, check_clip_norm, check_state, check_steps, whole_number
+from disttutor.strategies.checks import (
+    check_autocast,
+    check_clip_norm,
+    check_state,
+    check_steps,
+    sum_and_count,
+    whole_number,
+)
 from disttutor.strategies.random_streams import random_stream
 from disttutor.strategies.shares import Batch, move, samples_of, split
 from disttutor.traces import recorder
@@ -134,7 +141,7 @@ class Strategy:
         stream = nullcontext() if self.seed is None else random_stream(self.device, self.seed, self.updates, share)
         cast = torch.autocast(self.device.type, self.autocast) if self.autocast else nullcontext()
         with stream, cast:
-            return self.objective(self.model, microbatch)
+            return sum_and_count(self.objective(self.model, microbatch))
 
     def _backward(self, loss: Tensor, samples: int, m: int, last: bool, header: Header) -> None:
         log = recorder()
@@ -210,7 +217,7 @@ class Strategy:
         with evaluating(self.model):
             for piece in split(mine, pieces):
                 if samples_of(piece):
-                    summed, counted = measure(self.model, move(piece, self.device))
+                    summed, counted = sum_and_count(measure(self.model, move(piece, self.device)))
                     total, count = total + summed, count + counted
         total, count = self._sum_over_ranks(total, count)
         return total / count if count else 0.0

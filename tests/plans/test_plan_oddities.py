@@ -3,7 +3,7 @@
 import pytest
 
 from disttutor.cost import simulate
-from disttutor.plans import Device, Link, Machine, Mesh, Op, Plan, parse_order
+from disttutor.plans import Action, Device, Link, Machine, Mesh, Op, Plan, Schedule, parse_order
 
 
 @pytest.mark.parametrize(("text", "words"), [
@@ -34,3 +34,24 @@ def test_a_group_across_nodes_is_as_slow_as_the_link_between_them(group, seconds
                 for rank in range(4))
     assert simulate(Plan("sum", ops, Mesh(data=4)), machine).makespan == pytest.approx(seconds)
     assert machine.collective_seconds("all_reduce", 100, group) == pytest.approx(seconds)
+
+
+F0 = Action("forward", 0, 0)
+
+
+@pytest.mark.parametrize(("orders", "stages_of", "error", "words"), [
+    ((("F0", "B0"),), ((0,),), TypeError, "the order of rank 0 has 'F0' of type str in it; it takes Actions, such as"),
+    (("F0 B0",), ((0,),), TypeError, "the order of rank 0 has 'F' of type str in it"),
+    (((F0,),), (0,), TypeError, r"stages_of is \(0,\); it takes a tuple for each rank"),
+    (None, ((0,),), TypeError, "orders is None; it takes a tuple for each rank"),
+    (((F0,), ()), ((0,), ()), ValueError, "puts no stage on rank 1; each rank needs one or more"),
+    (((F0,), (F0,)), ((0,), ()), ValueError, "puts no stage on rank 1"),
+])
+def test_schedules_whose_parts_are_something_else(orders, stages_of, error, words):
+    with pytest.raises(error, match=f"schedule 'mine'.*{words}"):
+        Schedule("mine", orders, stages_of, 1)
+
+
+def test_an_order_of_no_stage():
+    with pytest.raises(ValueError, match="there is no order without a stage"):
+        parse_order("F0", [], 4)

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from disttutor.strategies import interpreter
 from disttutor.strategies.collectives import all_gather, all_reduce, all_to_all, broadcast, reduce, reduce_scatter
 from disttutor.strategies.groups import Group
+from disttutor.strategies.shared_memory import SharedMemory
 
 EVERY = (all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all)
 
@@ -73,3 +74,9 @@ def test_room_for_messages_is_not_used_again_after_a_failure(clusters):
         return len(kept)
 
     assert clusters(2).run(interrupted) == [1, 1]           # nothing had come yet: it was not in use
+
+
+@pytest.mark.parametrize("timeout", ["5", None, True, float("nan"), 0])
+def test_a_timeout_that_is_none(timeout):
+    with pytest.raises(ValueError, match="timeout is .*; it must be more than 0 seconds"):
+        SharedMemory(Group((0,), 0), timeout=timeout)

@@ -86,6 +86,22 @@ def test_objectives_that_want_more_than_a_pipeline_has(objective, words, cluster
         clusters(2).run(lambda rank: trained(Pipeline, plain, objective), timeout=60)
 
 
+@pytest.mark.parametrize(("objective", "words"), [
+    (lambda model, batch: F.cross_entropy(model(batch[0]), batch[1]), "the objective gave a Tensor; it must give the"),
+    (lambda model, batch: None, "the objective gave a NoneType; it must give the sum of the losses and how many"),
+    (lambda model, batch: (F.cross_entropy(model(batch[0]), batch[1], reduction="none"), 7),
+     r"the objective gave losses of shape \(.,\); it must give their sum, one number"),
+])
+def test_objectives_that_give_no_sum_and_count(objective, words, clusters):
+    strategy = Single(plain(), objective, SGD, accumulate=3)
+    for call in (lambda: strategy.step(data()[0]), lambda: strategy.evaluate(objective, data(3)[0])):
+        with pytest.raises((TypeError, ValueError), match=words):
+            call()
+    if "NoneType" not in words:
+        with pytest.raises(RankError, match=words):
+            clusters(2).run(lambda rank: trained(Pipeline, plain, objective), timeout=60)
+
+
 def test_the_objective_sees_the_mode_of_the_model(clusters):
     def doubled(model, batch):
         x, y = batch
