@@ -10,6 +10,7 @@ rounds. What stands here agrees with `simulate` of the plan, where the chunks ar
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from disttutor.plans import Link
 from disttutor.plans.collectives import check_algorithm
@@ -24,7 +25,9 @@ class Terms:
     arrays: float
 
     def seconds(self, nbytes: float, link: Link) -> float:
-        """messages · α + arrays · nbytes/β."""
+        """messages · α + arrays · nbytes/β. Raises ValueError for a size that is below 0 or no finite number."""
+        if isinstance(nbytes, str) or nbytes is None or not 0 <= nbytes < inf:
+            raise ValueError(f"nbytes is {nbytes!r}; it must be a number of bytes, 0 or more")
         return self.messages * link.latency + self.arrays * nbytes / link.bandwidth
 
     def __str__(self) -> str:

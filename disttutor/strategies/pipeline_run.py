@@ -104,7 +104,7 @@ class PipelineRun:
         if stage < self.last and self.stages.rank_of[stage + 1] == self.stages.rank:
             self.given[stage + 1, m] = [_leaf(t.detach()) for t in made]
         elif stage < self.last:
-            self.outgoing[stage, m] = [t.detach().contiguous() for t in made]
+            self.outgoing[stage, m] = [_as_it_lies(t.detach()) for t in made]
         log.end(begun, "forward", stage=stage, microbatch=m, flops=op.flops)
 
     def _check_shapes(self, stage: int, m: int, made: Sequence[Tensor]) -> None:
@@ -134,7 +134,7 @@ class PipelineRun:
         if stage > 0 and self.stages.rank_of[stage - 1] == self.stages.rank:
             self.gradients[stage - 1, m] = _among(found, self.kept[stage - 1, m][1])
         elif stage > 0:
-            self.outgoing[stage, m] = [g.contiguous() for g in found]
+            self.outgoing[stage, m] = [_as_it_lies(g) for g in found]
         log.end(begun, "backward", stage=stage, microbatch=m, flops=op.flops)
 
     def back(self, at: At, outputs: list[Tensor], inputs: list[Tensor],
@@ -190,6 +190,11 @@ class PipelineRun:
     def _tag(self, boundary: int, microbatch: int, forward: bool) -> int:
         """Messages between the same two ranks may overtake one another: each has a number of its own."""
         return (boundary * len(self.microbatches) + microbatch) * 2 + forward
+
+
+def _as_it_lies(tensor: Tensor) -> Tensor:
+    """Its numbers in one row of memory, as they will be sent: no view of others' (transposed, conjugated, negated)."""
+    return tensor.resolve_conj().resolve_neg().contiguous()
 
 
 def _leaf(tensor: Tensor) -> Tensor:

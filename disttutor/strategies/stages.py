@@ -151,9 +151,9 @@ class Stages:
         return self._known[key]
 
     def _ask_twin(self, inputs: Sequence[Tensor]) -> list[list[Shape]]:
-        passed: Any = [torch.empty(t.shape, dtype=t.dtype, device="meta") for t in inputs]
         shapes = []
-        with torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():      # in inference nobody counts what is written over
+            passed: Any = [torch.empty(t.shape, dtype=t.dtype, device="meta") for t in inputs]
             for stage, (module, real) in enumerate(zip(self._twin, self.modules, strict=True)):
                 for twin, part in zip(module.modules(), real.modules(), strict=True):
                     twin.training = part.training

@@ -2,7 +2,7 @@
 
 import pytest
 
-from disttutor.cost import simulate
+from disttutor.cost import closed_form, simulate
 from disttutor.plans import Action, Device, Link, Machine, Mesh, Op, Plan, Schedule, parse_order
 
 
@@ -55,3 +55,9 @@ def test_schedules_whose_parts_are_something_else(orders, stages_of, error, word
 def test_an_order_of_no_stage():
     with pytest.raises(ValueError, match="there is no order without a stage"):
         parse_order("F0", [], 4)
+
+
+@pytest.mark.parametrize("nbytes", [-1, float("nan"), float("inf"), "8", None])
+def test_a_closed_form_of_no_size(nbytes):
+    with pytest.raises(ValueError, match="nbytes is .*; it must be a number of bytes, 0 or more"):
+        closed_form("all_reduce", "ring", 4, nbytes, Link(1e-3, 1e9))

@@ -112,6 +112,29 @@ def test_complex_numbers_between_stages_and_in_the_norm(clip_norm, clusters):
         *linear(8, 8), Turn(), Turn(), Turn(), Measure(), *linear(8, 3)))[1], clip_norm=clip_norm)
 
 
+class Conjugate(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.conj()
+
+
+def test_what_is_sent_is_what_a_view_stands_for(clusters):
+    """A conjugate is not computed until someone needs it; what lies in memory is something else."""
+    equal_to_one_process(clusters, lambda: (torch.manual_seed(1), nn.Sequential(
+        *linear(8, 8), Turn(), Conjugate(), Turn(), Conjugate(), Measure(), *linear(8, 3)))[1], ranks=(3, 4))
+
+
+def test_an_evaluation_in_inference_mode(clusters):
+    def evaluated(rank):
+        strategy = Pipeline(rewriting(), classification, SGD)
+        with torch.inference_mode():
+            value = strategy.evaluate(classification, data()[0])
+        return value, strategy.step(data()[0])
+
+    expected = Single(rewriting(), classification, SGD).step(data()[0])
+    for found in clusters(3).run(evaluated, timeout=60):
+        assert found == pytest.approx((expected, expected), abs=1e-12)
+
+
 class Sentence(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x[:, None]
