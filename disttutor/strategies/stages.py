@@ -118,7 +118,7 @@ class Stages:
         for module in stages:
             module.spread = hasattr(model, "layers_in_order")
         self._twin = _without_memory(stages)
-        self._known: dict[tuple, list[list[Shape]]] = {}
+        self._known: dict[tuple, tuple[list[list[Shape]], list[Any]]] = {}
 
     def let_go(self) -> None:
         """Free the weights and buffers of other ranks' stages."""
@@ -148,19 +148,23 @@ class Stages:
             if len(self._known) >= KEPT:
                 self._known.clear()
             self._known[key] = self._ask_twin(inputs)
-        return self._known[key]
+        shapes, likes = self._known[key]
+        for module, like in zip(self.modules[1:], likes, strict=True):
+            module.like = like
+        return shapes
 
-    def _ask_twin(self, inputs: Sequence[Tensor]) -> list[list[Shape]]:
-        shapes = []
+    def _ask_twin(self, inputs: Sequence[Tensor]) -> tuple[list[list[Shape]], list[Any]]:
+        """Of each boundary, the shapes and types, and what passed it, without memory."""
+        shapes, likes = [], []
         with torch.inference_mode(False), torch.no_grad():      # in inference nobody counts what is written over
             passed: Any = [torch.empty(t.shape, dtype=t.dtype, device="meta") for t in inputs]
             for stage, (module, real) in enumerate(zip(self._twin, self.modules, strict=True)):
-                for twin, part in zip(module.modules(), real.modules(), strict=True):
+                for twin, part in zip(module.modules(), real.modules(), strict=False):
                     twin.training = part.training
                 before = [t._version for t in passed]
                 try:
                     made = module(*passed)
-                except (RuntimeError, NotImplementedError) as error:
+                except Exception as error:
                     if stage == len(self._twin) - 1:        # its shapes are not asked for
                         break
                     if "meta" not in str(error).lower():
@@ -174,8 +178,9 @@ class Stages:
                 if stage < len(self._twin) - 1:
                     passed = as_tensors(made, f"stage {stage}")
                     shapes.append([(tuple(t.shape), t.dtype) for t in passed])
-                    self.modules[stage + 1].like = self._twin[stage + 1].like = made
-        return shapes
+                    self._twin[stage + 1].like = made
+                    likes.append(made)
+        return shapes, likes
 
     def _named_owners(self, model: nn.Module) -> list[tuple[str, tuple[int, ...]]]:
         return [(name, self.owners[name]) for name, _ in model.named_parameters()]

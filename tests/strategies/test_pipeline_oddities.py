@@ -198,60 +198,6 @@ def test_running_statistics_in_two_stages_are_refused():
     Pipeline(model, classification, SGD)                # in one stage it is as in one process
 
 
-class Wide(nn.Module):
-    """In training it passes on something else than in evaluation."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([x, x]) if self.training else x
-
-
-class Narrow(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x[:len(x) // 2] * 1.0 if self.training else x * 1.0
-
-
-def test_shapes_of_training_and_of_evaluation(clusters):
-    def make():
-        torch.manual_seed(1)
-        return nn.Sequential(*linear(8, 8), Wide(), Narrow(), *linear(8, 3))
-
-    equal_to_one_process(clusters, make, ranks=(2,))
-    alone = Single(make(), classification, SGD)
-    expected = alone.step(data()[0]), alone.evaluate(classification, data()[1])
-
-    def both(rank):
-        strategy = Pipeline(make(), classification, SGD, microbatches=1)
-        return strategy.step(data()[0]), strategy.evaluate(classification, data()[1])
-
-    assert clusters(2).run(both) == [pytest.approx(expected, abs=1e-12)] * 2
-
-
-class Chosen(nn.Module):
-    """How many rows it passes on depends on the numbers in them."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x[x[:, 0] > 0]
-
-
-class Guessed(nn.Module):
-    """A shape that without numbers looks like another."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x if x.is_meta else x.t().contiguous()
-
-
-@pytest.mark.parametrize(("layer", "words"), [
-    (Chosen, "the shape of what stage 0 passes on must be known before anything is sent, and asked without numbers"),
-    (Guessed, r"stage 0 passes on \[\(8, 4\)\] for micro-batch 0, and of an input of this shape \[\(4, 8\)\] was"),
-])
-def test_shapes_that_nobody_can_know_before(layer, words, clusters):
-    def train(rank):
-        Pipeline(nn.Sequential(*linear(8, 8), layer(), *linear(8, 8, 3)), classification, SGD).step(data(16)[0])
-
-    with pytest.raises(RankError, match=words):
-        clusters(2).run(train, timeout=60)
-
-
 def test_a_tied_weight_that_thaws_is_added_up(clusters):
     """Frozen at the start, trained from the second step on, frozen again at the third."""
     def make():
