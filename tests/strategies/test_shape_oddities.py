@@ -1,4 +1,4 @@
-"""Layers that pass on something else from time to time: what goes between stages is known, or the error says why not."""
+"""Layers that pass on something else at times: what goes between stages is known, or an error says why not."""
 
 from typing import Any
 
