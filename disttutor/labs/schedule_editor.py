@@ -87,7 +87,7 @@ def _more(left: int) -> str:
 def _draw_editor(result: tuple[Run, Trace], settings: dict[str, Any]) -> list[Any]:
     mine, theirs = result
     faster = theirs.makespan - mine.predicted.makespan
-    longer = ("as long as" if abs(faster) < 1e-9 else
+    longer = ("as long as" if abs(faster) < 5e-4 else
               f"{abs(faster) * 1e3:.0f} ms {'less' if faster > 0 else 'more'} than")
     return [
         compare([mine.slow, theirs], ["Your order, in slow motion", f"{settings['schedule']}, predicted"],

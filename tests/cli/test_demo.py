@@ -41,7 +41,7 @@ def test_one_bar_goes_from_nothing_to_all(outcome):
     _, _, shares = outcome
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
-    assert len(set(shares)) > 8
+    assert len(set(shares)) >= 5                # at least the ends of the four trainings
 
 
 def test_the_picture_shows_the_last_steps_twice(outcome, tmp_path):
