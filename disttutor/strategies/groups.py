@@ -1,7 +1,7 @@
 """Process groups along the axes of a mesh. With one rank there need not be any group at all."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch.distributed as dist
@@ -11,11 +11,15 @@ from disttutor.plans import Mesh
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The ranks of one group, this process's place among them, and torch's handle (None where it is alone)."""
+    """The ranks of one group, this process's place among them, and torch's handle (None where it is alone).
+
+    down: the handle of a second group of the same ranks, for messages from higher to lower places (see `two_way`).
+    """
 
     ranks: tuple[int, ...]
     index: int
     handle: Any = None
+    down: Any = None
 
     def __reduce__(self) -> tuple:
         # A group does not travel: what a rank returns to the notebook stands alone there.
@@ -52,12 +56,31 @@ def group_along(mesh: Mesh | None, *axes: str) -> Group:
     return Group(mine, mine.index(rank), handles[mine])
 
 
+_DOWN: dict[tuple[int, ...], tuple[Any, Any]] = {}          # ranks -> the handle of their group, and of its second one
+
+
+def two_way(group: Group) -> Group:
+    """The group with connections of their own for messages up and down.
+
+    Two messages that cross on one connection hinder each other: gloo holds its lock while it reads, and who wants to
+    send has to wait for it (1F1B on two ranks lost a third of its time so). Every rank of the group must call this.
+    Where there is another backend than gloo, nothing changes.
+    """
+    if group.size == 1 or dist.get_backend(group.handle) != "gloo":
+        return group
+    whose, down = _DOWN.get(group.ranks, (None, None))
+    if whose is not group.handle:                           # a new world has new groups
+        down = dist.new_group(list(group.ranks), use_local_synchronization=True)
+        _DOWN[group.ranks] = group.handle, down
+    return replace(group, down=down)
+
+
 def pipeline_group(mesh: Mesh | None) -> Group:
     """This rank's place in the pipeline. Raises ValueError for a mesh with other axes."""
     mesh = mesh or Mesh(pipeline=world()[1])
     if mesh.world_size != mesh.pipeline:
         raise ValueError(f"pipeline parallelism alone needs a mesh with only a pipeline axis, not {mesh.sizes}")
-    return group_along(mesh, "pipeline")
+    return two_way(group_along(mesh, "pipeline"))
 
 
 def subgroups(group: Group, members: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], Group]:

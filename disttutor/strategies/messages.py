@@ -25,6 +25,7 @@ class Messages:
 
     def __init__(self, group: Group):
         self.group = group
+        self._up, self._down = group.handle, group.down or group.handle
         self._leaving: dict[Any, Tensor] = {}           # a tensor must stay as it is until it has left
 
     def send(self, content: Tensor | Sequence[Tensor], peer: int, *, tag: int = 0, **about: Any) -> list[Any]:
@@ -46,7 +47,8 @@ class Messages:
         tensors = [room] if isinstance(room, Tensor) else room
         moment = torch.zeros((), dtype=torch.int64, device=tensors[0].device) if recorder().paced else None
         rooms = [*tensors, *([] if moment is None else [moment])]
-        return Expected(tensors, peer, moment, [dist.irecv(t, peer, group=self.group.handle, tag=tag) for t in rooms])
+        way = self._way(peer, self._me)
+        return Expected(tensors, peer, moment, [dist.irecv(t, peer, group=way, tag=tag) for t in rooms])
 
     def receive(self, expected: "Expected", kind: str = "recv", **about: Any) -> Sequence[Tensor]:
         """Wait until it is there; what has come. kind: "recv" or "recv_reduce", as it is written down."""
@@ -73,7 +75,7 @@ class Messages:
         if place:
             before = self.group.ranks[chain[place - 1]]
             theirs = torch.empty_like(numbers)
-            dist.recv(theirs, before, group=self.group.handle, tag=AGREEMENT)
+            dist.recv(theirs, before, group=self._way(before, self._me), tag=AGREEMENT)
             if not torch.equal(theirs, numbers):
                 return before, theirs.tolist()
         if place + 1 < len(chain):
@@ -85,8 +87,16 @@ class Messages:
         for work in list(self._leaving):
             self.settle(work)
 
+    @property
+    def _me(self) -> int:
+        return self.group.ranks[self.group.index]
+
+    def _way(self, source: int, target: int) -> Any:
+        """The group whose connections carry a message from one rank to the other."""
+        return self._up if source < target else self._down
+
     def _isend(self, tensor: Tensor, peer: int, tag: int) -> Any:
-        work = dist.isend(tensor, peer, group=self.group.handle, tag=tag)
+        work = dist.isend(tensor, peer, group=self._way(self._me, peer), tag=tag)
         self._leaving[work] = tensor
         return work
 

@@ -19,7 +19,15 @@ from disttutor.traces.metrics import (
     ring_bytes_sent,
 )
 from disttutor.traces.perfetto import chrome_trace, rows, save
-from disttutor.traces.recorder import NullRecorder, Recorder, merge, recorder, start_recording, stop_recording
+from disttutor.traces.recorder import (
+    NullRecorder,
+    Recorder,
+    merge,
+    recorder,
+    start_recording,
+    stop_recording,
+    unrecorded,
+)
 from disttutor.traces.replay import replay
 from disttutor.traces.slow_motion import SlowMotion
 from disttutor.traces.trace import Counter, Message, Span, Trace
@@ -28,4 +36,4 @@ __all__ = ["BUS_FACTOR", "Bandwidth", "Counter", "Message", "NullRecorder", "Off
            "Span", "Trace", "bandwidth", "bubble_ratio", "bubble_share", "busy", "bytes_entered",
            "chrome_trace", "hidden_communication", "idle", "in_flight", "lay_out", "merge",
            "offset_from_pings", "operations", "pairs", "peak", "peak_in_flight", "recorder", "replay",
-           "ring_bytes_sent", "rows", "save", "start_recording", "stop_recording"]
+           "ring_bytes_sent", "rows", "save", "start_recording", "stop_recording", "unrecorded"]

@@ -13,7 +13,8 @@ Wall and processor time are both taken, since on a machine with fewer cores than
 operating system's scheduler. In slow motion the same calls keep the rank at its machine's pace.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter_ns, thread_time_ns
 from typing import Any, NamedTuple
@@ -191,6 +192,17 @@ _active: Recorder | NullRecorder = NullRecorder()
 def recorder() -> Recorder | NullRecorder:
     """The log of this process."""
     return _active
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Inside, nothing is written down and nothing is paced: for the parts of what is written down as one operation."""
+    global _active
+    outside, _active = _active, NullRecorder()
+    try:
+        yield
+    finally:
+        _active = outside
 
 
 def start_recording(rank: int, slow_motion: SlowMotion | None = None) -> None:
