@@ -18,7 +18,7 @@ from torch import Tensor
 from disttutor.plans.collectives import ALL_REDUCES, check_algorithm, collective
 from disttutor.strategies.checks import whole_number
 from disttutor.strategies.collective_program import Prepared
-from disttutor.strategies.groups import Group, world
+from disttutor.strategies.groups import Group, two_way, world
 from disttutor.strategies.interpreter import OPS, Observer, carry_out
 from disttutor.strategies.shares import share_sizes
 
@@ -137,7 +137,7 @@ def _group(group: Group | None) -> Group:
         raise TypeError(f"group is {group!r} of type {type(group).__name__}; give a Group, such as that of "
                         "group_along(mesh, 'data'), or None for all ranks")
     rank, size = world()
-    return group or Group(tuple(range(size)), rank, dist.group.WORLD if size > 1 else None)
+    return group or two_way(Group(tuple(range(size)), rank, dist.group.WORLD if size > 1 else None))
 
 
 @lru_cache(maxsize=256)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 import torch.distributed as dist
@@ -56,6 +57,7 @@ def group_along(mesh: Mesh | None, *axes: str) -> Group:
     return Group(mine, mine.index(rank), handles[mine])
 
 
+_MAKING = Lock()
 _DOWN: dict[tuple[int, ...], tuple[Any, Any]] = {}          # ranks -> the handle of their group, and of its second one
 
 
@@ -68,10 +70,11 @@ def two_way(group: Group) -> Group:
     """
     if group.size == 1 or dist.get_backend(group.handle) != "gloo":
         return group
-    whose, down = _DOWN.get(group.ranks, (None, None))
-    if whose is not group.handle:                           # a new world has new groups
-        down = dist.new_group(list(group.ranks), use_local_synchronization=True)
-        _DOWN[group.ranks] = group.handle, down
+    with _MAKING:
+        whose, down = _DOWN.get(group.ranks, (None, None))
+        if whose is not group.handle:                       # a new world has new groups
+            down = dist.new_group(list(group.ranks), use_local_synchronization=True)
+            _DOWN[group.ranks] = group.handle, down
     return replace(group, down=down)
 
 
