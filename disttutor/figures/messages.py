@@ -14,6 +14,7 @@ MOST_RANKS, MOST_CHUNKS = 10, 16
 # A colour for each rank's contribution; its place in the cell tells it apart as well.
 RANKS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#a3447f", "#f0e442", "#3b3b3b", "#8a6a00", "#9f8fd0")
 ARRIVED = "#0072b2"
+EMPTY = "#dfe3e8"
 
 Point = tuple[float, float]
 
@@ -112,6 +113,9 @@ class _Ring:
         story, held = self.story, self.moment.holds[rank][chunk]
         wide = self.cell - 2.4
         names = ", ".join(map(str, sorted(held))) or "nothing"
+        if story.empty(chunk):
+            return [text(x + self.cell / 2, y - 3, str(chunk), size=8, fill=MUTED, anchor="middle"),
+                    rect(x + 1.2, y, wide, HIGH, fill=EMPTY, stroke=BORDER, title=f"chunk {chunk} has no elements")]
         parts = [text(x + self.cell / 2, y - 3, str(chunk), size=8, fill=MUTED, anchor="middle"),
                  rect(x + 1.2, y, wide, HIGH, fill="#ffffff", stroke=BORDER,
                       title=f"rank {rank}, chunk {chunk}: contributions of {names}")]
@@ -216,6 +220,8 @@ def _caption(story: Story) -> str:
     """What the marks mean; the same for all moments, so that pictures of one list are of one height."""
     words = ["A cell is a chunk. A stripe in it means: the contribution of that rank is in the sum.",
              "Dark frame: complete."]
+    if any(map(story.empty, range(story.chunks))):
+        words.append("Grey: a chunk without elements.")
     if story.rounds:
         words.append("Blue bar below: arrived in this round.")
     if story.rounds and story.chunks > 1:
@@ -229,10 +235,12 @@ def _caption(story: Story) -> str:
 
 
 def _when(story: Story, at: int) -> str:
-    done = sum(story.finished(at, r, c) for r in range(story.ranks) for c in range(story.chunks))
+    full = [c for c in range(story.chunks) if not story.empty(c)]
+    done = sum(story.finished(at, r, c) for r in range(story.ranks) for c in full)
     when = f"After round {at} of {story.rounds}" if at else "Before anything is sent"
     name = story.moments[at].title
-    return f"{when}{': ' + name if name else ''}. Complete: {done} of {story.ranks * story.chunks} cells."
+    return f"{when}{': ' + name if name else ''}. " + (
+        f"Complete: {done} of {story.ranks * len(full)} cells." if full else "No chunk has any elements.")
 
 
 def _amount(story: Story, at: int, rank: int) -> str:

@@ -90,6 +90,10 @@ class Story:
         """How many rounds of messages there are."""
         return len(self.moments) - 1
 
+    def empty(self, chunk: int) -> bool:
+        """Whether the chunk has no elements, so that there is nothing to send of it."""
+        return self.nbytes is not None and self.nbytes[chunk] == 0
+
     def finished(self, at: int, rank: int, chunk: int) -> bool:
         """Whether the rank has exactly what a complete chunk is made of, each contribution once."""
         return tuple(sorted(self.moments[at].holds[rank][chunk])) == self.complete[chunk]

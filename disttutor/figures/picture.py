@@ -106,6 +106,6 @@ def label_ends(ax: Any, ends: list[tuple[str, float, float, str]], least: float 
                     va="center", annotation_clip=False)
 
 
-def legend(ax: Any) -> None:
-    """A legend beside the axes, where it hides nothing."""
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9, frameon=False, labelcolor=INK)
+def legend(ax: Any, handles: list[Any] | None = None) -> None:
+    """A legend beside the axes, where it hides nothing; of `handles`, or of all that is drawn and has a label."""
+    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9, frameon=False, labelcolor=INK)

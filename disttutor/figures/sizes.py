@@ -4,8 +4,9 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log10
+from typing import Any
 
-from disttutor.figures.picture import Picture, axes, label_ends, words
+from disttutor.figures.picture import Picture, axes, legend, words
 from disttutor.figures.style import DASHES, INK, MARKERS, MUTED, SERIES, quantity
 
 Points = Sequence[tuple[float, float]]
@@ -41,7 +42,7 @@ def sizes(measured: Mapping[str, Points], predicted: Mapping[str, Points] | None
     ax = axes(title, xlabel, "time", height=4.4)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ends = []
+    handles = []
     for i, name in enumerate(names):
         if line := predicted.get(name):
             dense = _dense(line)
@@ -51,17 +52,25 @@ def sizes(measured: Mapping[str, Points], predicted: Mapping[str, Points] | None
             ax.plot([n for n, _ in points], [t for _, t in points], color=SERIES[i], linestyle="none",
                     marker=MARKERS[i], markersize=6.5, markeredgecolor=INK, markeredgewidth=0.6,
                     label=words(f"{name}, measured"))
-        last = max(predicted.get(name) or measured[name])
-        ends.append((name, *last, SERIES[i]))
+        handles.append(_handle(i, name, name in predicted, name in measured))
     found = crossovers(predicted)
     _mark(ax, found)
     _ticks(ax, measured, predicted)
     _note(ax, measured, predicted, alpha, beta)
-    label_ends(ax, ends)
+    legend(ax, handles)
     said = [f"{name} takes {_range(measured[name])} measured" for name in names if name in measured]
     said += [f"{name} takes {_range(predicted[name])} predicted" for name in names if name in predicted]
     said += [f"from {quantity(c.nbytes, 'B')} on {c.after} is faster than {c.before}, as predicted" for c in found]
     return Picture(ax.figure, f"{title}: {'; '.join(said)}.", f"{title}: {', '.join(names)}.")
+
+
+def _handle(i: int, name: str, predicted: bool, measured: bool) -> Any:
+    """How the algorithm is drawn, for the legend."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=SERIES[i], linestyle=DASHES[i] if predicted else "none", linewidth=1.8,
+                  marker=MARKERS[i] if measured else None, markersize=6.5, markeredgecolor=INK, markeredgewidth=0.6,
+                  label=words(name))
 
 
 def crossovers(predicted: Mapping[str, Points]) -> list[Crossover]:

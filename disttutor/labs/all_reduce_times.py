@@ -15,9 +15,9 @@ from disttutor.cost.collectives import closed_form
 from disttutor.cost.hardware import GPUS_A_NODE, INFINIBAND_NDR, NVLINK_4
 from disttutor.figures import sizes
 from disttutor.figures.style import quantity
-from disttutor.labs.alpha_beta import LOOPBACK, Timed, fit, ping_pong
+from disttutor.labs.alpha_beta import LOOPBACK, fit, ping_pong
 from disttutor.labs.lab import Lab
-from disttutor.labs.page import Table
+from disttutor.labs.page import Table, Timed
 from disttutor.plans import ALL_REDUCES, Link, Machine, collective
 from disttutor.strategies import SharedMemory
 from disttutor.strategies.collectives import all_reduce
@@ -145,10 +145,12 @@ def draw_sizes(result: Times, settings: dict[str, Any]) -> list[Any]:
         rows.append([name, quantity(seconds, "s"), *(quantity(e, "s") if e else "–" for e in expected),
                      *(quantity(rate, "B/s") for rate in rates)])
     chosen = predicted[settings["links"]]
+    said = [f"{settings['of']} of {settings['rounds']}"] if show != PREDICTED else []
+    said += [f"predicted with links: {settings['links']}"] if show != MEASURED else []
+    fitted = {"alpha": link.latency, "beta": link.bandwidth} if show != MEASURED else {}
     return [
-        sizes({} if show == PREDICTED else measured, {} if show == MEASURED else chosen, alpha=link.latency,
-              beta=link.bandwidth, title=f"All-reduce on {result.ranks} ranks: {settings['of']} of "
-                                         f"{settings['rounds']}; predicted with links: {settings['links']}"),
+        sizes({} if show == PREDICTED else measured, {} if show == MEASURED else chosen,
+              title=f"All-reduce on {result.ranks} ranks: {'; '.join(said)}", **fitted),
         Table([f"array of {quantity(largest, 'B')}", "measured", *(f"predicted, links: {links}" for links in predicted),
                "algorithm bandwidth: S / time", f"bus bandwidth: that times {2 * (result.ranks - 1)}/{result.ranks}"],
               rows, timed=[1, 2, 3, 4, 5]),

@@ -6,7 +6,7 @@ and through memory that both ranks share.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
+from math import inf
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -17,7 +17,7 @@ import torch.distributed as dist
 from disttutor.figures import sizes
 from disttutor.figures.style import quantity
 from disttutor.labs.lab import Lab
-from disttutor.labs.page import Table
+from disttutor.labs.page import Table, Timed
 from disttutor.plans import Link
 from disttutor.strategies.groups import group_along
 from disttutor.strategies.shared_barrier import Barrier, make_barrier
@@ -28,20 +28,6 @@ SIZES = (8, 64, 512, 4096, 32_768, 262_144, 1_048_576, 4_194_304)       # bytes
 REPEATS = 25
 LINE = 64                                                               # bytes: a cache line
 UNSTEADY = 2.0              # the median of what was measured over the best of it, above which a machine is called busy
-
-
-@dataclass(frozen=True)
-class Timed:
-    """A sentence that differs from run to run: as plain text it is not there."""
-
-    words: str
-
-    def html(self) -> str:
-        """The sentence as HTML."""
-        return f"<p>{escape(self.words)}</p>"
-
-    def __repr__(self) -> str:
-        return "[a sentence about this run]"
 
 
 @dataclass(frozen=True)
@@ -156,8 +142,7 @@ def draw_times(result: dict[str, dict[int, list[float]]], settings: dict[str, An
     points = {name: medians(times) for name, times in result.items()}
     fits = {name: fit(some, name) for name, some in points.items()}
     predicted = {name: [(n, f.link.seconds(n)) for n, _ in points[name]] for name, f in fits.items()}
-    rows = [[name, quantity(f.link.latency, "s"), quantity(f.link.bandwidth, "B/s"),
-             quantity(f.link.latency * f.link.bandwidth, "B"), f"{f.worst:.0%}, at {quantity(f.at, 'B')}"]
+    rows = [[name, quantity(f.link.latency, "s"), *_slope(f.link), f"{f.worst:.0%}, at {quantity(f.at, 'B')}"]
             for name, f in fits.items()]
     return [
         sizes(points, predicted, title=f"One message, one way: medians of {settings['repeats']}, and α + n/β",
@@ -166,6 +151,13 @@ def draw_times(result: dict[str, dict[int, list[float]]], settings: dict[str, An
               timed=[1, 2, 3, 4]),
         Timed(quietness(result)),
     ]
+
+
+def _slope(link: Link) -> list[str]:
+    """β, and the size that takes as long to begin as to carry; words where no size was large enough to see them."""
+    if link.bandwidth == inf:
+        return ["not to be seen: all as fast as the smallest", "–"]
+    return [quantity(link.bandwidth, "B/s"), quantity(link.latency * link.bandwidth, "B")]
 
 
 def quietness(result: dict[str, dict[int, list[float]]]) -> str:

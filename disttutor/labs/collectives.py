@@ -45,7 +45,7 @@ def guess_bytes() -> Guess:
         "Four ranks hold an array of S bytes each and want the sum of all four. They sit in a ring and talk to their "
         "neighbours only. How many bytes does each of them have to send, at the least?",
         ["S", "1.5 S", "3 S", "6 S"], right="1.5 S",
-        why="In a quarter of the array's pieces: three to add up, three to hand round, S/4 each. That is 2(n-1)/n of "
+        why="In pieces of a quarter of the array: three to add up, three to hand round, S/4 each. That is 2(n-1)/n of "
             "the array, and with a thousand ranks still less than 2 S.")
 
 
@@ -263,7 +263,7 @@ def sent_tables(result: Watched, settings: dict[str, Any]) -> list[Any]:
         return [traffic, "An array without elements is not sent at all: no message would carry anything."]
     form = closed_form(settings)
     rows = [["counted in this plan", result.story.rounds, str(counted(plan, size))],
-            *([["closed form, if all chunks are as large", "", str(form)]] if form else [])]
+            *([["closed form, if all chunks are equally large", "", str(form)]] if form else [])]
     root = " The root is rank 0." if settings["kind"] in ROOTED else ""
     return [traffic, Table(["the longest way", "rounds", "time"], rows,
                            caption=f"S = {size} bytes, the array of one rank.{root}")]

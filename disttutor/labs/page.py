@@ -39,6 +39,20 @@ class Table:
         return "\n".join([*([self.caption] if self.caption else []), *text])
 
 
+@dataclass(frozen=True)
+class Timed:
+    """A sentence that differs from run to run: as plain text it is not there."""
+
+    words: str
+
+    def html(self) -> str:
+        """The sentence as HTML."""
+        return f"<p>{escape(self.words)}</p>"
+
+    def __repr__(self) -> str:
+        return "[a sentence about this run]"
+
+
 class Still:
     """A picture turned into HTML once, for labs that draw other parts again and again."""
 

@@ -18,7 +18,7 @@ from disttutor.figures import compare, timeline
 from disttutor.labs.data_parallelism import calmest
 from disttutor.labs.guess import Guess
 from disttutor.labs.lab import Lab
-from disttutor.labs.page import Table
+from disttutor.labs.page import Table, Timed
 from disttutor.models import MLP, classification, digits
 from disttutor.plans import BUBBLES, SCHEDULES, Bubble, Device, Link, Machine, Plan, Schedule, StageWork, build_schedule
 from disttutor.strategies import Pipeline, Single
@@ -27,6 +27,7 @@ from disttutor.traces import SlowMotion, Trace, bubble_ratio, bubble_share, peak
 SAMPLES = 8                     # in a micro-batch
 LAYERS = 16                     # so that up to 8 ranks can hold two stages each
 STEPS = 3
+DISTURBED = 0.05                # a step in slow motion that took so much longer than predicted was disturbed
 RATE = 1e9                      # flop/s of the modelled device; a forward's flops follow from how long it shall take
 SGD = partial(torch.optim.SGD, lr=0.05, momentum=0.9)
 
@@ -189,12 +190,22 @@ def _draw(result: Run, settings: dict[str, Any]) -> list[Any]:
                           activations=True)
     else:
         picture = timeline(_view(result, view), title=f"{name}, {view}", activations=True)
-    return [picture, bubble_table(result, settings), memory_table(result, settings), verdict(result)]
+    return [picture, bubble_table(result, settings), memory_table(result, settings), verdict(result),
+            *quietness(result)]
+
+
+def quietness(result: Run) -> list[Timed]:
+    """A sentence if other work of the machine has lengthened the step in slow motion."""
+    longer = result.slow.makespan / result.predicted.makespan - 1
+    return [Timed(f"In slow motion the step took {longer:.0%} longer than predicted: this machine did other things "
+                  "too. Run it again when it is quiet.")] if longer > DISTURBED else []
 
 
 def bubble_table(result: Run, settings: dict[str, Any]) -> Table:
     """The bubble as measured, as predicted on this machine, and in closed form, which knows no messages."""
     traces = {"measured, in slow motion": result.slow, "predicted, with this link": result.predicted}
+    if (view := settings["view"]) != SLOW:
+        traces = {f"measured, {view}": _view(result, view)} | traces
     rows = [[words, percent(bubble_share(t)), percent(bubble_ratio(t)), milliseconds(t.makespan)]
             for words, t in traces.items()]
     closed = closed_form(settings["schedule"], settings["ranks"], settings["microbatches"], settings["forward"] / 1e3)
@@ -215,7 +226,7 @@ def closed_form(schedule: str, ranks: int, microbatches: int, t: float) -> Bubbl
 
 def percent(share: float) -> str:
     """`27.3%`."""
-    return f"{share:.1%}"
+    return f"{share + 1e-9:.1%}"                     # 18.75 is 18.8 also where it is a rounding error less
 
 
 def milliseconds(seconds: float) -> str:

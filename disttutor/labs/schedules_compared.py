@@ -116,7 +116,8 @@ def sizes_of_six(result: dict[str, Watched], settings: dict[str, Any]) -> Table:
                      f"{sum(sent(seen.slow, rank) for rank in range(ranks)) / 1e3:.1f} kB"])
     return Table(["schedule", "activations at most, rank by rank", "by formula", "messages of all ranks", "by formula",
                   "bytes in them"], rows,
-                 caption="Activations: micro-batches that a rank holds at one time, each with all of its layers.")
+                 caption="Activations: micro-batches that a rank holds at one time, each with all of its layers. "
+                         "(Where a rank has two stages, the picture counts each by itself: 11 there are 5.5 here.)")
 
 
 def _shares(counts: Sequence[int], own: int) -> str:
