@@ -248,3 +248,13 @@ def test_what_is_complete_is_what_the_collective_wants(kind, algorithm, first, l
 def test_a_plan_that_is_no_collective_is_refused():
     with pytest.raises(ValueError, match="is no collective's"):
         message_step(Plan("nothing", ((),), Mesh()), 0)
+
+
+def test_a_chunk_without_elements_is_grey_and_does_not_count():
+    """Three elements in four chunks: the last is empty, so a ring of four ranks has 12 chunks to complete, not 16."""
+    plan = collective("all_reduce", "ring", 4, 3)
+    figure = message_step(plan, 6)
+    assert "Complete: 12 of 12 cells." in " ".join(texts(figure))
+    assert "Grey: a chunk without elements." in " ".join(texts(figure))
+    assert figure.svg.count("chunk 3 has no elements") == 4
+    assert "No chunk has any elements." in " ".join(texts(message_step(collective("all_reduce", "ring", 2, 0), 0)))
