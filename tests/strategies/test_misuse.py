@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 import torch
 from torch import nn
+from toys import differently_made
 
 from disttutor.cluster import RankError
 from disttutor.models import MLP, classification
@@ -61,12 +62,8 @@ def test_a_state_loaded_on_one_rank_only(clusters):
     (lambda rank: (MLP([8, 3, 3] if rank else [8, 3]), {}), "linear1.weight': it is missing on rank 0"),
 ])
 def test_models_and_settings_that_differ(differ, words, clusters):
-    def make(rank):
-        model, options = differ(rank)
-        DataParallel(model, classification, SGD, **options)
-
     with pytest.raises(RankError, match=words):
-        clusters(2).run(make)
+        clusters(2).run(differently_made, DataParallel, differ)
 
 
 def test_micro_batches_that_ranks_meet_in_must_be_as_many(clusters):

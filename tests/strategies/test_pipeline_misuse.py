@@ -7,6 +7,7 @@ import pytest
 import torch
 from pipeline_situations import mlp
 from torch import nn
+from toys import differently_made
 
 from disttutor.cluster import RankError
 from disttutor.models import MLP, classification
@@ -244,12 +245,8 @@ def test_a_state_loaded_on_one_rank_only(clusters):
      "the order of rank 1: it is F0 F1 B0 B1 on rank 0 and F0 B0 F1 B1 on rank 1"),
 ])
 def test_models_and_settings_that_differ(differ, words, clusters):
-    def make(rank):
-        model, options = differ(rank)
-        Pipeline(model, classification, SGD, **options)
-
     with pytest.raises(RankError, match=words):
-        clusters(2).run(make)
+        clusters(2).run(differently_made, Pipeline, differ)
 
 
 def test_weights_that_differ_at_the_start_become_rank_0s(clusters):

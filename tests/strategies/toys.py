@@ -5,6 +5,8 @@ from functools import partial
 import torch
 from torch import nn
 
+from disttutor.models import classification
+
 SGD = partial(torch.optim.SGD, lr=0.1)
 STILL = partial(torch.optim.SGD, lr=0.0)
 
@@ -24,3 +26,9 @@ def linear(model, batch):
 
 def column(*values: float) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float64)
+
+
+def differently_made(rank: int, kind, differ) -> None:
+    """A strategy of this kind on a rank, of the model and the options that `differ(rank)` gives it."""
+    model, options = differ(rank)
+    kind(model, classification, SGD, **options)
