@@ -30,7 +30,7 @@ class PipeDream(Pipeline):
     """Asynchronous pipeline training on every rank of the mesh's pipeline axis, one stage a rank.
 
     Its arguments are those of `Pipeline` without schedule, microbatches and virtual_stages. Raises ValueError also for
-    clip_norm (the whole gradient's length is known nowhere) and for weights that two stages share (each would have
+    clip_norm (the whole gradient's length is known nowhere), for a stage that detaches its input, and for weights that two stages share (each would have
     versions of its own).
     """
 
@@ -127,7 +127,13 @@ class StashingRun(PipelineRun):
         own = dict(self.stages.modules[stage].named_parameters())
         for name, gradient in zip(weights, found[len(inputs):], strict=True):
             own[name].grad = gradient
-        return list(found[:len(inputs)])
+        back = list(found[:len(inputs)])
+        if stage and inputs and all(gradient is None for gradient in back):
+            # The stage before would update by zeros (and decay) before anybody could tell it to leave its weights alone.
+            raise ValueError(f"stage {stage} has no gradient for what it was given (something in it detaches its "
+                             f"input): in one process the layers before it would not be trained. PipeDream cannot "
+                             "leave them alone; Pipeline does")
+        return back
 
     def update(self, op: Op) -> None:
         log = recorder()

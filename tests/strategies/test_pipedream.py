@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from disttutor.cluster import RankError
 from disttutor.models import MLP, SmallGPT, classification, next_token
 from disttutor.plans import spans, split_evenly, staleness
 from disttutor.strategies import PipeDream, Single
@@ -114,3 +115,20 @@ def test_shared_weights_are_refused(clusters):
             return str(error)
 
     assert all("'tokens.weight' lies on several stages" in said for said in clusters(2).run(tied))
+
+
+def test_a_stage_that_detaches_its_input_is_refused(clusters):
+    """In one process the layers before it keep no gradient and do not decay; zeros would make them."""
+    def train(rank):
+        layers = nn.Linear(8, 8), Detached(8, 3)
+        PipeDream(nn.Sequential(*layers).double(), classification, OPTIMIZERS["AdamW"]).stream(batches(3))
+
+    with pytest.raises(RankError, match="stage 1 has no gradient for what it was given .* Pipeline does"):
+        clusters(2).run(train, timeout=60)
+
+
+class Detached(nn.Linear):
+    """A layer that lets no gradient pass."""
+
+    def forward(self, x):
+        return super().forward(x.detach())
