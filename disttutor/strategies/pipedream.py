@@ -30,7 +30,7 @@ class PipeDream(Pipeline):
     """Asynchronous pipeline training on every rank of the mesh's pipeline axis, one stage a rank.
 
     Its arguments are those of `Pipeline` without schedule, microbatches and virtual_stages. Raises ValueError also for
-    clip_norm (the whole gradient's length is known nowhere), for a stage that detaches its input, and for weights that two stages share (each would have
+    clip_norm (the whole gradient's length is known nowhere) and for weights that two stages share (each would have
     versions of its own).
     """
 
@@ -57,7 +57,8 @@ class PipeDream(Pipeline):
         """One update of each stage for every mini-batch, several of which are in flight; the mean loss of each, as its
         forward found it. Every rank must be given the same. At the end the pipeline is empty.
 
-        Raises ValueError for no mini-batch, for one without samples, and if ranks were given other ones.
+        Raises ValueError for no mini-batch, for one without samples, for a stage that detaches its input, and if ranks
+        were given other ones.
         """
         sizes = [samples_of(b) for b in batches]
         if not sizes or not all(sizes):
@@ -129,9 +130,9 @@ class StashingRun(PipelineRun):
             own[name].grad = gradient
         back = list(found[:len(inputs)])
         if stage and inputs and all(gradient is None for gradient in back):
-            # The stage before would update by zeros (and decay) before anybody could tell it to leave its weights alone.
+            # The stage before would update by zeros, and decay, before anybody could tell it to leave its weights.
             raise ValueError(f"stage {stage} has no gradient for what it was given (something in it detaches its "
-                             f"input): in one process the layers before it would not be trained. PipeDream cannot "
+                             "input): in one process the layers before it would not be trained. PipeDream cannot "
                              "leave them alone; Pipeline does")
         return back
 
