@@ -1,12 +1,24 @@
 """Which receive belongs to which send, and through which port of its rank an operation goes."""
 
 from collections import defaultdict, deque
+from dataclasses import dataclass
 
 from disttutor.plans import COMPUTE, RECEIVES, Op
 from disttutor.traces.trace import Span, Trace
 
 # What a rank can do at one time, each independent of the others: compute, take part in collectives, send, receive.
 TRACKS = ("compute", "communication", "sends", "receives")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message between two ranks: `nbytes` handed over at `sent`, taken in by `received` (seconds)."""
+
+    src: int
+    dst: int
+    nbytes: int
+    sent: float
+    received: float
 
 
 def track(op: Op) -> str:
@@ -34,3 +46,8 @@ def pairs(trace: Trace) -> list[tuple[Span, Span]]:
             if sends:
                 out.append((sends.popleft(), span))
     return out
+
+
+def messages(trace: Trace) -> list[Message]:
+    """Every send with its receive as one message, in the order of `pairs`."""
+    return [Message(s.rank, r.rank, s.nbytes, s.start, r.end) for s, r in pairs(trace)]

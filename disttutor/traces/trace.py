@@ -1,4 +1,4 @@
-"""What ranks did, and when: spans, messages and counters of all ranks on one time axis."""
+"""What ranks did, and when: spans and counters of all ranks on one time axis."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -53,17 +53,6 @@ class Span:
     def duration(self) -> float:
         """Seconds from start to end."""
         return self.end - self.start
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message between two ranks: `nbytes` handed over at `sent`, taken in by `received` (seconds)."""
-
-    src: int
-    dst: int
-    nbytes: int
-    sent: float
-    received: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +111,6 @@ class Trace:
     def steps(self) -> list[int]:
         """Numbers of the training steps that the trace holds."""
         return sorted({s.step for s in self.spans})
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """Every send with its receive, in the order in which the receives began."""
-        from disttutor.traces.arrows import pairs
-
-        return tuple(Message(s.rank, r.rank, s.nbytes, s.start, r.end) for s, r in pairs(self))
 
     @property
     def start(self) -> float:

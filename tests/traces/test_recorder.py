@@ -5,7 +5,7 @@ import time
 import pytest
 
 from disttutor.plans import Device, Machine
-from disttutor.traces import NullRecorder, SlowMotion, merge, recorder, start_recording, stop_recording
+from disttutor.traces import NullRecorder, SlowMotion, merge, messages, recorder, start_recording, stop_recording
 
 
 class Work:
@@ -124,8 +124,8 @@ def test_counters_and_both_ends_of_messages_meet():
             log.end(log.begin(), kind, nbytes=nbytes, peer=1 - rank, microbatch=nbytes)
         logs.append(stop_recording())
     trace = merge(logs, source="slow motion", note="a model")
-    assert sorted((m.src, m.dst, m.nbytes) for m in trace.messages) == [(0, 1, 100), (0, 1, 200), (0, 1, 300)]
-    assert all(m.sent < m.received for m in trace.messages)
+    assert sorted((m.src, m.dst, m.nbytes) for m in messages(trace)) == [(0, 1, 100), (0, 1, 200), (0, 1, 300)]
+    assert all(m.sent < m.received for m in messages(trace))
     assert [(c.rank, c.name, c.value) for c in trace.counters] == [(0, "held", 0), (1, "held", 10)]
     assert (trace.source, trace.note, trace.world_size) == ("slow motion", "a model", 2)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from disttutor.plans import Op
-from disttutor.traces import Counter, Message, Span, Trace
+from disttutor.traces import Counter, Message, Span, Trace, messages
 
 
 def span(kind, start, end, rank=0, step=0, **what):
@@ -72,4 +72,4 @@ def test_a_span_of_a_rank_outside_the_world_is_refused():
 def test_a_message_is_a_send_with_its_receive():
     trace = Trace((span("recv", 0, 3, rank=1, peer=0, nbytes=8), span("send", 1, 2, peer=1, nbytes=8),
                    span("send", 2, 3, peer=1, nbytes=4, boundary=0)), 2)
-    assert trace.messages == (Message(0, 1, 8, sent=1, received=3),)        # the other's receive is not in the trace
+    assert messages(trace) == [Message(0, 1, 8, sent=1, received=3)]        # the other's receive is not in the trace
