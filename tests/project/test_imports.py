@@ -25,13 +25,15 @@ KNOWS = {
     "cluster": {"traces"},
     "strategies": {"plans", "traces", "models"},
     "cost": {"plans", "traces"},
+    "cards": {"plans", "cost"},
     "figures": {"plans", "traces", "cost"},
 }
 TOP = {"labs"}  # these, and the files beside the rooms, may know all rooms
 
 # These come with a declared dependency that would not be itself without them.
 COMES_WITH = dict.fromkeys(("IPython", "ipykernel", "jupyter_client", "traitlets"), "jupyterlab")
-IMPORTED_AS = {"scikit-learn": "sklearn"}
+IMPORTED_AS = {"markdown-it-py": "markdown_it", "mdit-py-plugins": "mdit_py_plugins", "pyyaml": "yaml",
+               "scikit-learn": "sklearn"}
 STARTED_AS_A_PROGRAM = {"jupyterlab"}
 
 

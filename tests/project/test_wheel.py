@@ -23,7 +23,7 @@ def wheel(tmp_path_factory) -> Path:
 def test_the_wheel_holds_every_lesson_and_every_module(wheel):
     held = set(ZipFile(wheel).namelist())
     lessons = {f"disttutor/notebooks/{path.name}" for path in (ROOT / "notebooks").glob("*.ipynb")}
-    modules = {path.relative_to(ROOT).as_posix() for kind in ("py", "js")
+    modules = {path.relative_to(ROOT).as_posix() for kind in ("py", "js", "css", "toml")
                for path in (ROOT / "disttutor").rglob(f"*.{kind}")}
     assert lessons | modules | {"disttutor/py.typed", "disttutor/constraints.txt"} <= held
 
@@ -32,7 +32,7 @@ def test_the_wheel_holds_nothing_else(wheel):
     outside = [name for name in ZipFile(wheel).namelist() if not name.startswith(("disttutor/", "disttutor-"))]
     kinds = {Path(name).suffix for name in ZipFile(wheel).namelist() if name.startswith("disttutor/")}
     assert outside == []
-    assert kinds <= {".py", ".js", ".typed", ".ipynb", ".md", ".svg", ".txt"}
+    assert kinds <= {".py", ".js", ".css", ".toml", ".typed", ".ipynb", ".md", ".svg", ".txt"}
 
 
 def test_the_wheel_installs_the_command(wheel):
