@@ -29,8 +29,8 @@ class Face:
     """A card in one language. All texts are Markdown, with mathematics between dollar signs.
 
     question: what is asked; for a cloze the sentence with `[...]` in its gap. answer: what is shown afterwards; for a
-    cloze the whole sentence, for a choice why the right option is right, for a number the worked solution. options: of a
-    choice, in the order of the deck; exactly one is right. steps: of an order card, in the right order. missing: of a
+    cloze the whole sentence, for a choice why the right option is right, for a number the worked solution. options: of
+    a choice, in the order of the deck; exactly one is right. steps: of an order card, in the right order. missing: of a
     cloze, the words in its gap.
     """
 
@@ -58,11 +58,11 @@ class Drawn:
 class Card:
     """A question with its answer.
 
-    id: never changes, whatever happens to the text: the history hangs on it. deck: names separated by slashes. kind: one
-    of `KINDS`. faces: by BCP 47 tag, the first is the one to begin with; empty for a number card, whose faces are drawn.
-    also: further decks it belongs to. lesson, section: where in the course it is explained (number, and a heading of
-    that notebook). source: paper, section or equation. concepts: nodes of the concept map. family: cards of one family
-    are easily confused with each other, so they are asked close together. draw: of a number card.
+    id: never changes, whatever happens to the text: the history hangs on it. deck: names separated by slashes. kind:
+    one of `KINDS`. faces: by BCP 47 tag, the first is the one to begin with; empty for a number card, whose faces are
+    drawn. also: further decks it belongs to. lesson, section: where in the course it is explained (number, and a
+    heading of that notebook). source: paper, section or equation. concepts: nodes of the concept map. family: cards of
+    one family are easily confused with each other, so they are asked close together. draw: of a number card.
     """
 
     id: str

@@ -10,8 +10,8 @@
     section = "Why"
 
 A choice has `[[card.option]]` tables with `en` and `hi`, one of them with `right = true`, the others with
-`why = [English, Hinglish]`. A cloze marks its gap in the question: `==gap==`; its second text is a remark. An order card
-has `[[card.step]]` tables with `en` and `hi`, in the right order.
+`why = [English, Hinglish]`. A cloze marks its gap in the question: `==gap==`; its second text is a remark. An order
+card has `[[card.step]]` tables with `en` and `hi`, in the right order.
 """
 
 import re
@@ -63,7 +63,7 @@ def check_unique(cards: Iterable[Card], name: str) -> None:
     seen: set[str] = set()
     for card in cards:
         if card.id in seen:
-            raise DeckError(f"{name}: two cards have the id {card.id!r}; an id belongs to one card, as its history does")
+            raise DeckError(f"{name}: two cards have the id {card.id!r}; an id belongs to one card, as a history does")
         seen.add(card.id)
 
 
@@ -76,14 +76,14 @@ def _card(entry: dict[str, Any], table: dict[str, Any], where: str) -> Card:
     _known(entry, _OF_A_CARD, where)
     id = entry.get("id", "")
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", id):
-        raise DeckError(f"{where}: its id {id!r} must be small letters and digits joined by hyphens, such as ring-bytes")
+        raise DeckError(f"{where}: its id {id!r} must be small letters and digits joined by hyphens, like ring-bytes")
     where = f"{where} ({id})"
     kind = entry.get("kind", "basic")
     if kind not in KINDS or kind == "number":
-        raise DeckError(f"{where}: kind {kind!r} cannot be written in a deck; kinds that can: basic, choice, cloze, order")
+        raise DeckError(f"{where}: a deck cannot hold the kind {kind!r}; it can hold basic, choice, cloze, order")
     return Card(
-        id=id, deck=entry.get("deck", table.get("deck", "disttutor")), kind=kind, faces=dict(_faces(entry, kind, where)),
-        lesson=entry.get("lesson", table.get("lesson")), section=entry.get("section", ""),
+        id=id, deck=entry.get("deck", table.get("deck", "disttutor")), kind=kind,
+        faces=dict(_faces(entry, kind, where)), lesson=entry.get("lesson", table.get("lesson")), section=entry.get("section", ""),
         source=entry.get("source", ""), concepts=tuple(entry.get("concepts", ())), family=entry.get("family", ""),
     )
 
