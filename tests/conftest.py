@@ -2,11 +2,16 @@
 property tests without a deadline (a busy machine is no fault)."""
 
 import os
+import tempfile
 
 import hypothesis
 import pytest
 
 from disttutor.cluster import Cluster
+
+# What a test answers is nobody's progress; kernels and commands that tests start inherit this.
+_PROGRESS = tempfile.TemporaryDirectory(prefix="disttutor-progress-")
+os.environ["DISTTUTOR_HOME"] = _PROGRESS.name
 
 hypothesis.settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ,
                                      suppress_health_check=[hypothesis.HealthCheck.too_slow])

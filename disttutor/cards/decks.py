@@ -83,8 +83,9 @@ def _card(entry: dict[str, Any], table: dict[str, Any], where: str) -> Card:
         raise DeckError(f"{where}: a deck cannot hold the kind {kind!r}; it can hold basic, choice, cloze, order")
     return Card(
         id=id, deck=entry.get("deck", table.get("deck", "disttutor")), kind=kind,
-        faces=dict(_faces(entry, kind, where)), lesson=entry.get("lesson", table.get("lesson")), section=entry.get("section", ""),
-        source=entry.get("source", ""), concepts=tuple(entry.get("concepts", ())), family=entry.get("family", ""),
+        faces=dict(_faces(entry, kind, where)), lesson=entry.get("lesson", table.get("lesson")),
+        section=entry.get("section", ""), source=entry.get("source", ""),
+        concepts=tuple(entry.get("concepts", ())), family=entry.get("family", ""),
     )
 
 
