@@ -20,31 +20,31 @@ Mathematics = Callable[[str, bool], str]        # TeX, and whether it stands on 
 
 def html(markdown: str) -> str:
     """HTML with mathematics as MathML; the TeX is kept as its label, and shown where it cannot be converted."""
-    return _parser(mathematics.mathml).render(markdown)
+    return parser(mathematics.mathml).render(markdown)
 
 
 def simple_html(markdown: str) -> str:
     """HTML that survives in a notebook which is not trusted: mathematics are a line with raised and lowered letters."""
-    return _parser(mathematics.simple_html).render(markdown)
+    return parser(mathematics.simple_html).render(markdown)
 
 
 def plain(markdown: str) -> str:
     """Text without marks: lists keep their bullets and numbers, code its words, mathematics become one line."""
-    return "\n\n".join(_blocks(SyntaxTreeNode(_parser(mathematics.mathml).parse(markdown))))
+    return "\n\n".join(_blocks(SyntaxTreeNode(parser(mathematics.mathml).parse(markdown))))
 
 
 @cache
-def _parser(mathematics_as: Mathematics) -> MarkdownIt:
+def parser(mathematics_as: Mathematics) -> MarkdownIt:
     """CommonMark with tables, and mathematics between dollars. A line that ends in the text ends on the screen too, as
     in the program in which notes are written."""
-    parser = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
-    dollarmath_plugin(parser, allow_space=False, allow_labels=False, double_inline=True)
+    reader = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+    dollarmath_plugin(reader, allow_space=False, allow_labels=False, double_inline=True)
     for name in ("math_inline", "math_inline_double", "math_block"):
-        parser.add_render_rule(name, _mathematics(mathematics_as, block=name != "math_inline"))
-    parser.add_render_rule("image", lambda _, tokens, i, *rest: f"<em>[{escaping.escape(tokens[i].content)}]</em>")
-    parser.add_render_rule("text", lambda _, tokens, i, *rest: _with_gap(tokens[i].content))
-    parser.add_render_rule("link_open", _link)
-    return parser
+        reader.add_render_rule(name, _mathematics(mathematics_as, block=name != "math_inline"))
+    reader.add_render_rule("image", lambda _, tokens, i, *rest: f"<em>[{escaping.escape(tokens[i].content)}]</em>")
+    reader.add_render_rule("text", lambda _, tokens, i, *rest: _with_gap(tokens[i].content))
+    reader.add_render_rule("link_open", _link)
+    return reader
 
 
 def _mathematics(write: Mathematics, block: bool) -> Callable[..., str]:
