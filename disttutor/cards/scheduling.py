@@ -6,11 +6,13 @@ three days and more are moved a little, so that cards learnt together do not com
 the card's id and its number of reviews only, so that the same reviews always give the same days.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import IntEnum
 from functools import cache
 from hashlib import blake2b
+from typing import NamedTuple
 
 import fsrs
 
@@ -69,26 +71,51 @@ class State:
 
 
 NEW = State()
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_RATINGS = {rating: fsrs.Rating(rating) for rating in Rating}
+
+
+class Reviewed(NamedTuple):
+    """One review: the moment (aware) and study day of it, the card's id, and the retention that was wished for then."""
+
+    rating: Rating
+    moment: datetime
+    day: date
+    card_id: str
+    retention: float = RETENTION
 
 
 def after(state: State, rating: Rating, moment: datetime, day: date, card_id: str, *,
           retention: float = RETENTION, jitter: bool = True) -> State:
-    """The state after a review at a moment (aware) of a study day; jitter False leaves intervals as fsrs gives them.
+    """The state after one more review; jitter False leaves intervals as fsrs gives them.
 
     A day before the latest review's (a clock was set back) counts as the same day for the memory.
     """
-    at = _midnight(max(day, state.last_day or day))
-    card, _ = _scheduler(retention).review_card(_card(state), fsrs.Rating(rating), at)
-    interval = card.due - at
+    return replay([Reviewed(Rating(rating), moment, day, card_id, retention)], state, jitter=jitter)
+
+
+def replay(reviews: Sequence[Reviewed], state: State = NEW, *, jitter: bool = True) -> State:
+    """The state after these reviews of one card, in their order."""
+    if not reviews:
+        return state
+    card, lapses = _card(state), state.lapses
+    for rating, _, day, _, retention in reviews:
+        lapses += rating == Rating.FORGOT and card.state == fsrs.State.Review
+        at = _midnight(day)
+        card.last_review = min(at, card.last_review or at)
+        card, _ = _scheduler(retention).review_card(card, _RATINGS[rating], at)
+    count = state.reviews + len(reviews)
+    return _state(card, reviews[-1], count, lapses, jitter)
+
+
+def _state(card: fsrs.Card, last: Reviewed, count: int, lapses: int, jitter: bool) -> State:
+    interval, time = card.due - card.last_review, last.moment.astimezone(UTC)
     in_minutes = interval < timedelta(days=1)
-    days = _moved(interval.days, card_id, state.reviews) if jitter else interval.days
+    days = _moved(interval.days, last.card_id, count) if jitter else interval.days
     return State(
-        reviews=state.reviews + 1,
-        lapses=state.lapses + (rating == Rating.FORGOT and state.phase == fsrs.State.Review),
-        stability=card.stability, difficulty=card.difficulty,
-        due_day=None if in_minutes else day + timedelta(days),
-        due_at=moment.astimezone(UTC) + interval if in_minutes else None,
-        last_day=day, last_time=moment.astimezone(UTC), phase=int(card.state), step=card.step,
+        reviews=count, lapses=lapses, stability=card.stability, difficulty=card.difficulty,
+        due_day=None if in_minutes else last.day + timedelta(days), due_at=time + interval if in_minutes else None,
+        last_day=last.day, last_time=time, phase=int(card.state), step=card.step,
     )
 
 
@@ -114,10 +141,10 @@ def _scheduler(retention: float) -> fsrs.Scheduler:
 
 
 def _card(state: State) -> fsrs.Card:
-    # fsrs waits a millisecond for a card without an id, and asks the time for one that is due at no time.
+    # fsrs waits a millisecond for a card without an id, and asks the clock for one without a due time.
     last = _midnight(state.last_day) if state.last_day else None
     return fsrs.Card(card_id=0, state=fsrs.State(state.phase), step=state.step, stability=state.stability,
-                     difficulty=state.difficulty, due=last or _midnight(date.min), last_review=last)
+                     difficulty=state.difficulty, due=last or _NEVER, last_review=last)
 
 
 @cache
