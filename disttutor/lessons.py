@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from disttutor.files import write_whole
+
 FOLDER = Path("~/disttutor-lessons")
 MANIFEST = ".disttutor-lessons.json"
 
@@ -66,7 +68,7 @@ def copy_lessons(folder: Path) -> list[Copied]:
     for lesson in sorted(source.glob("*.ipynb")):
         outcomes.append(Copied(lesson.name, _bring(lesson.read_bytes(), folder / lesson.name, remembered)))
         # After each lesson: a copy that is cut short must not forget what it did.
-        _write(folder / MANIFEST, json.dumps(remembered, indent=1, sort_keys=True).encode())
+        write_whole(folder / MANIFEST, json.dumps(remembered, indent=1, sort_keys=True).encode())
     return outcomes
 
 
@@ -75,7 +77,7 @@ def _bring(lesson: bytes, path: Path, remembered: dict[str, str]) -> str:
     new, copied = _hash(lesson), remembered.get(path.name)
     here = _hash(path.read_bytes()) if path.exists() else None
     if here is None or (here == copied != new):
-        _write(path, lesson)
+        write_whole(path, lesson)
         remembered[path.name] = new
         return "updated" if here else "restored" if copied else "new"
     if here == new:
@@ -88,7 +90,7 @@ def _bring(lesson: bytes, path: Path, remembered: dict[str, str]) -> str:
     if there not in (None, new, remembered.get(beside.name)):
         return "held back"
     if there != new:
-        _write(beside, lesson)
+        write_whole(beside, lesson)
         remembered[beside.name] = new
     return "beside"
 
@@ -107,16 +109,6 @@ def _read_manifest(folder: Path) -> dict[str, str]:
     except (OSError, ValueError):
         return {}  # whatever differs then counts as changed by the learner
     return found if isinstance(found, dict) else {}
-
-
-def _write(path: Path, content: bytes) -> None:
-    """All or nothing: a full disk must not leave half a notebook where a whole one was."""
-    half = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        half.write_bytes(content)
-        half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)
 
 
 def lab_command(folder: Path, *, browser: bool, port: int | None, more: Sequence[str] = ()) -> list[str]:

@@ -12,7 +12,6 @@ import csv
 import hashlib
 import io
 import itertools
-import os
 import re
 import sqlite3
 import time
@@ -29,6 +28,7 @@ from disttutor.cards.anki_style import CSS, TEMPLATE
 from disttutor.cards.anki_text import line
 from disttutor.cards.card import HINGLISH, Card
 from disttutor.cards.decks import check_unique
+from disttutor.files import write_whole
 
 SUFFIX = ".apkg"
 NOTE_TYPE = "disttutor"
@@ -58,7 +58,7 @@ def export(cards: Iterable[Card], path: Path, *, timestamp: float | None = None)
         raise ValueError(f"{path.name!r} does not end in {SUFFIX}, by which Anki knows its packages: "
                          f"call it {path.with_suffix(SUFFIX).name!r}")
     notes = _notes(cards)
-    _write(path, _package(notes, time.time() if timestamp is None else timestamp))
+    write_whole(path, _package(notes, time.time() if timestamp is None else timestamp))
     return len(notes)
 
 
@@ -170,12 +170,3 @@ def _package(notes: Sequence[_Note], timestamp: float) -> bytes:
         for name, part in {"collection.anki2": content, "media": b"{}"}.items():
             file.writestr(zipfile.ZipInfo(name, _OLDEST), part, zipfile.ZIP_DEFLATED)
     return packed.getvalue()
-
-
-def _write(path: Path, content: bytes) -> None:
-    half = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        half.write_bytes(content)
-        half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)
