@@ -12,7 +12,6 @@ import csv
 import hashlib
 import io
 import itertools
-import re
 import sqlite3
 import time
 import unicodedata
@@ -27,6 +26,7 @@ from disttutor.cards.anki_sides import Sides, examples, sides
 from disttutor.cards.anki_style import CSS, TEMPLATE
 from disttutor.cards.anki_text import line
 from disttutor.cards.card import HINGLISH, Card
+from disttutor.cards.choosing import title
 from disttutor.cards.decks import check_unique
 from disttutor.files import write_whole
 
@@ -126,18 +126,9 @@ class _Decks:
             parts = parts[1:]
         full = _ROOT
         for part in parts:
-            full = f"{full}::{_title(part)}"
+            full = f"{full}::{title(part)}"
             full = self._spelt.setdefault(_folded(full), full)
         return full
-
-
-def _title(part: str) -> str:
-    """The title of a deck of the course, `08-pipeline-parallelism`; a learner's own name stays as it is."""
-    if not re.match(r"\d\d-\w", part):
-        return part
-    number, _, words = part.partition("-")
-    words = words.replace("-", " ")
-    return f"{number} {words[0].upper()}{words[1:]}"
 
 
 def _folded(name: str) -> str:

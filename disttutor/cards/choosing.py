@@ -1,6 +1,7 @@
-"""Cards of some decks, named as people name them."""
+"""Decks under the names that people give them."""
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
 from disttutor.cards.card import Card
@@ -28,6 +29,18 @@ def choose(cards: Iterable[Card], names: Sequence[str]) -> list[Card]:
             raise UnknownDeck(_unknown(name, decks))
         chosen |= fitting
     return [card for card in cards if chosen.intersection(_decks(card))]
+
+
+def title(part: str) -> str:
+    """One part of a deck's name as a heading: 08-pipeline-parallelism is 08 Pipeline parallelism.
+
+    A learner's own name stays as it is.
+    """
+    if not re.match(r"\d\d-\w", part):
+        return part
+    number, _, words = part.partition("-")
+    words = re.sub(r"\bzero\b", "ZeRO", words.replace("-", " "))
+    return f"{number} {words[0].upper()}{words[1:]}"
 
 
 def _decks(card: Card) -> tuple[str, ...]:

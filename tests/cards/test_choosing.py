@@ -3,7 +3,7 @@
 import pytest
 
 from disttutor.cards import Card, Face
-from disttutor.cards.choosing import UnknownDeck, choose
+from disttutor.cards.choosing import UnknownDeck, choose, title
 
 
 def card(id: str, deck: str, *also: str) -> Card:
@@ -42,3 +42,11 @@ def test_of_no_cards_there_is_no_deck():
     assert choose([], []) == []
     with pytest.raises(UnknownDeck, match="there are no cards at all"):
         choose([], ["03"])
+
+
+@pytest.mark.parametrize(("part", "words"), [
+    ("08-pipeline-parallelism", "08 Pipeline parallelism"), ("06-zero", "06 ZeRO"), ("ai-ml", "ai-ml"),
+    ("2024-notes", "2024-notes"), ("00-", "00-"), ("", ""),
+])
+def test_only_decks_of_the_course_get_a_heading(part, words):
+    assert title(part) == words
