@@ -35,8 +35,8 @@ class State:
 
     reviews: how many there were; lapses: how often it was forgotten after it had been learnt. stability: days after
     which nine in ten are remembered; difficulty: from 1 to 10. A seen card has either `due_at`, the exact time of a
-    step of minutes (UTC), or `due_day`, a study day. last_day, last_time: study day and time of the latest review.
-    phase, step: where the card stands in learning (`fsrs.State`; step None once it is learnt).
+    step of minutes (UTC), or `due_day`, a study day. first_day: study day of the first review; last_day, last_time: study
+    day and time of the latest. phase, step: where the card stands in learning (`fsrs.State`; step None once learnt).
     """
 
     reviews: int = 0
@@ -45,6 +45,7 @@ class State:
     difficulty: float | None = None
     due_day: date | None = None
     due_at: datetime | None = None
+    first_day: date | None = None
     last_day: date | None = None
     last_time: datetime | None = None
     phase: int = fsrs.State.Learning
@@ -104,18 +105,15 @@ def replay(reviews: Sequence[Reviewed], state: State = NEW, *, jitter: bool = Tr
         at = _midnight(day)
         card.last_review = min(at, card.last_review or at)
         card, _ = _scheduler(retention).review_card(card, _RATINGS[rating], at)
-    count = state.reviews + len(reviews)
-    return _state(card, reviews[-1], count, lapses, jitter)
-
-
-def _state(card: fsrs.Card, last: Reviewed, count: int, lapses: int, jitter: bool) -> State:
-    interval, time = card.due - card.last_review, last.moment.astimezone(UTC)
+    last, count = reviews[-1], state.reviews + len(reviews)
+    interval, moment = card.due - card.last_review, last.moment.astimezone(UTC)
     in_minutes = interval < timedelta(days=1)
     days = _moved(interval.days, last.card_id, count) if jitter else interval.days
     return State(
         reviews=count, lapses=lapses, stability=card.stability, difficulty=card.difficulty,
-        due_day=None if in_minutes else last.day + timedelta(days), due_at=time + interval if in_minutes else None,
-        last_day=last.day, last_time=time, phase=int(card.state), step=card.step,
+        due_day=None if in_minutes else last.day + timedelta(days), due_at=moment + interval if in_minutes else None,
+        first_day=state.first_day or reviews[0].day, last_day=last.day, last_time=moment,
+        phase=int(card.state), step=card.step,
     )
 
 
