@@ -28,6 +28,7 @@ from disttutor.cards.anki_text import line
 from disttutor.cards.card import HINGLISH, Card
 from disttutor.cards.choosing import title
 from disttutor.cards.decks import check_unique
+from disttutor.cards.origin import origin
 from disttutor.files import write_whole
 
 SUFFIX = ".apkg"
@@ -96,10 +97,8 @@ def _notes(cards: Iterable[Card]) -> list[_Note]:
 def _fields(card: Card, both: Sequence[Sides]) -> list[str]:
     first = both[0]
     hinglish = next((side for side in both[1:] if side.language == HINGLISH), Sides(HINGLISH, "", ""))
-    lesson = [] if card.lesson is None else [f"Lesson {card.lesson:02}"]
-    place = ", ".join([*lesson, *filter(None, [line(card.section)])])
-    return [first.front, first.back, hinglish.front, hinglish.back, first.language, place, line(card.source),
-            line(card.id)]
+    place, source = map(line, origin(card))
+    return [first.front, first.back, hinglish.front, hinglish.back, first.language, place, source, line(card.id)]
 
 
 def _tags(card: Card, more_decks: Sequence[str]) -> list[str]:
