@@ -148,13 +148,17 @@ class Progress:
             self._mine.append(event["id"])
             return self._history.review(event["id"])
 
-    def undo(self) -> Review | None:
-        """Takes back the last review given here that was not undone yet, and gives it; None if there is none."""
+    def undo(self, review: Review | None = None) -> Review | None:
+        """Takes back this review, by itself the last one given here that was not undone yet, and gives it.
+
+        None if there is none to take back.
+        """
         with self._lock:
-            while self._mine:
-                if review := self._history.review(self._mine.pop()):
-                    self._add("undo", review=review.id)
-                    return review
+            ids = self._mine if review is None else [review.id]
+            while ids:
+                if found := self._history.review(ids.pop()):
+                    self._add("undo", review=found.id)
+                    return found
             return None
 
     def solved(self, puzzle: str) -> None:
