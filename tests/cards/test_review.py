@@ -1,0 +1,346 @@
+"""A sitting without any screen: what is asked when, what comes back, and how answers are taken back."""
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from disttutor.cards.answers import AnswerError
+from disttutor.cards.asking import put
+from disttutor.cards.card import ENGLISH, HINGLISH, Card, Drawn, Face, Option
+from disttutor.cards.days import StudyDays
+from disttutor.cards.progress import Progress
+from disttutor.cards.review import Phase, Review
+from disttutor.cards.scheduling import Rating
+from disttutor.cards.summary import length, summary
+
+FORGOT, HARD, REMEMBERED, EASY = Rating
+
+
+class Clock:
+    """A clock that is moved by hand."""
+
+    def __init__(self):
+        self.now = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def wait(self, **time: float) -> None:
+        self.now += timedelta(**time)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def progress(tmp_path, clock):
+    return Progress(tmp_path, clock=clock, days=StudyDays(UTC))
+
+
+def basic(name: str, family: str = "") -> Card:
+    faces = {ENGLISH: Face(f"{name}?", f"{name}!"), HINGLISH: Face(f"{name} kya?", f"{name} hai!")}
+    return Card(id=name, deck="test", faces=faces, family=family)
+
+
+CHOICE = Card(id="choice", deck="test", kind="choice", faces={ENGLISH: Face("Which?", "So.", options=(
+    Option("one", why="Too few."), Option("two", True), Option("three", why="Too many."), Option("four", why="No.")))})
+STEPS = Card(id="steps", deck="test", kind="order",
+             faces={ENGLISH: Face("Order?", "So.", steps=("first", "second", "third", "fourth"))})
+CLOZE = Card(id="cloze", deck="test", kind="cloze", faces={ENGLISH: Face("An [...].", "An all-reduce.",
+                                                                       missing="all-reduce")})
+NUMBER = Card(id="number", deck="test", kind="number", draw=lambda random: (
+    lambda n: Drawn({ENGLISH: Face(f"Twice {n}?", f"{2 * n}")}, 2 * n, "steps", 0))(random.randrange(10, 10**6)))
+
+
+def play(review: Review, rating: Rating = REMEMBERED) -> list[str]:
+    """Answer everything alike; the ids of the cards in the order in which they were asked."""
+    asked = []
+    while review.phase != Phase.DONE:
+        asked.append(review.asked.card.id)
+        assert len(asked) < 500
+        review.reveal()
+        review.rate(rating)
+    return asked
+
+
+def one(progress: Progress, card: Card) -> Review:
+    return Review([card], progress, seed=1)
+
+
+def test_new_cards_come_up_to_the_days_limit(progress):
+    cards = [basic(f"card-{k:02d}") for k in range(30)]
+    progress.set("new_per_day", 7)
+    assert set(play(Review(cards, progress))) == {f"card-{k:02d}" for k in range(7)}
+    assert Review(cards, progress).phase == Phase.DONE            # the limit is for the day, not for the sitting
+    assert len(set(play(Review(cards, progress, new_limit=3)))) == 3
+
+
+def test_the_limit_is_a_new_one_the_next_day(progress, clock):
+    cards = [basic(f"card-{k:02d}") for k in range(30)]
+    progress.set("new_per_day", 7)
+    play(Review(cards, progress))
+    clock.wait(days=1)
+    assert len(set(play(Review(cards, progress))) & {f"card-{k:02d}" for k in range(7, 14)}) == 7
+
+
+def test_due_cards_come_first_and_the_most_overdue_before_others(progress, clock):
+    for name in ("a", "b", "c", "d"):
+        progress.answer(basic(name), EASY)                        # each falls due 7 to 9 days after this
+        clock.wait(days=5)
+    clock.wait(days=30)
+    cards = [basic("new"), *map(basic, "dcba")]
+    assert play(Review(cards, progress))[:5] == ["a", "b", "c", "d", "new"]
+
+
+def test_what_fell_due_on_the_same_day_comes_in_no_fixed_order(progress, clock):
+    cards = [basic(name) for name in "abcdef"]
+    play(Review(cards, progress))
+    clock.wait(days=9)
+    firsts = {Review(cards, progress, seed=seed).asked.card.id for seed in range(20)}
+    assert len(firsts) > 2
+
+
+def test_a_new_card_is_remembered_twice_and_then_rests(progress):
+    assert play(Review([basic("a"), basic("b"), basic("c")], progress)) == ["a", "b", "c", "a", "b", "c"]
+    assert all(state.due_day is not None for state in progress.states.values())
+
+
+def test_a_forgotten_card_comes_back_once_its_minute_is_over(progress, clock):
+    review = Review([basic(name) for name in "abcd"], progress)
+    review.reveal()
+    review.rate(FORGOT)
+    assert review.asked.card.id == "b"
+    clock.wait(seconds=61)
+    review.reveal()
+    review.rate(REMEMBERED)
+    assert review.asked.card.id == "a"
+
+
+def test_no_card_comes_twice_in_a_row_unless_it_is_the_last(progress, clock):
+    dice = random.Random(7)
+    review = Review([basic(name, "x") for name in "abcde"], progress, seed=3)
+    before, more_than_one = None, 0
+    while review.phase != Phase.DONE:
+        if review.left > 1:
+            more_than_one += 1
+            assert review.asked.card.id != before
+        before = review.asked.card.id
+        review.reveal()
+        review.rate(dice.choice([FORGOT, FORGOT, REMEMBERED]))
+        clock.wait(seconds=dice.choice([5, 70, 700]))
+    assert more_than_one > 8
+
+
+def test_a_family_keeps_together_and_is_mixed(progress):
+    cards = [basic(f"{family or 'alone'}-{k}", family) for k in range(6) for family in ("collectives", "", "zero")]
+    orders = {tuple(play(Review(cards, progress, everything=True, seed=seed))[:18]) for seed in range(4)}
+    assert len(orders) == 4                                      # not in a fixed order
+    for order in orders:
+        for family in ("collectives", "zero"):
+            places = [place for place, name in enumerate(order) if name.startswith(family)]
+            assert places[-1] - places[0] == 5                    # one after the other
+
+
+def test_the_same_seed_gives_the_same_sitting(progress):
+    cards = [basic(f"{k}", "x") for k in range(6)] + [NUMBER]
+    one, other = (Review(cards, progress, seed=5) for _ in range(2))
+    assert one.asked == other.asked
+
+
+def test_practice_asks_what_is_not_due(progress, clock):
+    cards = [basic(name) for name in "abc"]
+    play(Review(cards, progress))
+    assert Review(cards, progress).phase == Phase.DONE
+    assert sorted(play(Review(cards, progress, everything=True))) == ["a", "b", "c"]
+
+
+def test_confidence_comes_before_the_answer(progress):
+    review = one(progress, CHOICE)
+    review.answer(1)
+    assert review.phase == Phase.SURE
+    review.sure(75)
+    assert (review.phase, review.confidence) == (Phase.SHOWN, 75)
+    with pytest.raises(ValueError, match="the card is shown"):
+        review.sure(95)                                           # too late
+    review.rate()
+    assert (progress.reviews[-1].confidence, progress.reviews[-1].right) == (75, True)
+
+
+def test_confidence_is_one_of_four_or_left_out(progress):
+    review = one(progress, basic("a"))
+    with pytest.raises(ValueError, match="60 is no confidence"):
+        review.sure(60)
+    review.sure(None)
+    review.rate(REMEMBERED)
+    assert progress.reviews[-1].confidence is None
+
+
+def test_who_wants_no_confidence_is_not_asked(progress):
+    progress.set("confidence", False)
+    review = one(progress, CHOICE)
+    review.answer(1)
+    assert review.phase == Phase.SHOWN
+
+
+@pytest.mark.parametrize(("given", "confidence", "rating"), [
+    (1, None, REMEMBERED), (1, 95, REMEMBERED), (1, 75, REMEMBERED), (1, 50, HARD), (1, 25, HARD), (0, 95, FORGOT)])
+def test_checked_answers_are_rated_by_themselves(progress, given, confidence, rating):
+    review = one(progress, CHOICE)
+    review.answer(given)
+    review.sure(confidence)
+    assert review.suggested == rating
+    review.rate()
+    assert progress.reviews[-1].rating == rating
+
+
+def test_a_typed_answer_may_be_overruled_and_a_choice_not(progress):
+    review = one(progress, CLOZE)
+    review.answer("ring sum")
+    review.sure(95)
+    assert review.suggested == FORGOT and review.may_overrule
+    review.rate(REMEMBERED)
+    assert (progress.reviews[-1].right, progress.reviews[-1].given) == (True, "ring sum")
+    review = one(progress, CHOICE)
+    review.answer(0)
+    review.sure(None)
+    assert not review.may_overrule
+    with pytest.raises(ValueError, match="cannot be overruled"):
+        review.rate(REMEMBERED)
+
+
+def test_what_cannot_be_decided_is_rated_by_the_learner(progress):
+    review = one(progress, CLOZE)
+    review.answer("all-redcue")
+    review.sure(None)
+    with pytest.raises(ValueError, match="give a rating"):
+        review.rate()
+    review.rate(REMEMBERED)
+    assert progress.reviews[-1].right is None
+
+
+def test_no_answer_keeps_the_question(progress):
+    review = one(progress, NUMBER)
+    with pytest.raises(AnswerError):
+        review.answer("many")
+    assert review.phase == Phase.ASKED
+
+
+def test_a_number_is_drawn_anew_each_time_and_its_seed_is_kept(progress):
+    review = one(progress, NUMBER)
+    first = review.asked
+    review.answer(f"{first.drawn.value:.0f} steps")
+    review.sure(None)
+    review.rate()
+    kept = progress.reviews[-1]
+    assert (kept.seed, kept.given, kept.right) == (first.seed, f"{first.drawn.value:.0f} steps", True)
+    assert put(NUMBER, kept.seed).faces == first.faces
+    assert review.asked.faces != first.faces
+
+
+def test_steps_never_lie_in_order_already():
+    places = [put(STEPS, seed).places for seed in range(200)]
+    assert len(set(places)) == 23                                 # all orders of 4 but the right one
+    assert {put(CHOICE, seed).places[0] for seed in range(50)} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("steps", [1, 2, 9])
+def test_undo_brings_back_the_sitting_as_it_was(progress, clock, steps):
+    dice = random.Random(steps)
+    review = Review([*(basic(name, "x") for name in "abcd"), NUMBER], progress, seed=2)
+    for _ in range(3):
+        review.reveal()
+        review.rate(dice.choice([FORGOT, REMEMBERED]))
+    table = review.asked, review.left, review.finished, review.answered, dict(progress.states), len(progress.reviews)
+    for _ in range(steps):
+        review.reveal()
+        review.rate(dice.choice([FORGOT, REMEMBERED]))
+        clock.wait(seconds=20)
+    for _ in range(steps):
+        assert review.undo()
+    assert (review.asked, review.left, review.finished, review.answered, dict(progress.states),
+            len(progress.reviews)) == table
+    assert review.phase == Phase.ASKED and not review.verdict
+
+
+def test_undo_goes_back_to_the_beginning_and_no_further(progress):
+    review = one(progress, basic("a"))
+    assert not review.undo()
+    play(review)
+    while review.undo():
+        pass
+    assert review.asked.card.id == "a" and progress.reviews == [] and dict(progress.states) == {}
+
+
+def test_an_answer_that_is_not_shown_yet_is_taken_back_first(progress):
+    review = one(progress, CHOICE)
+    review.answer(0)
+    assert review.undo() and review.phase == Phase.ASKED and review.given is None
+
+
+def test_undo_takes_back_its_own_answer_and_not_another_quizzes(progress):
+    first, second = one(progress, basic("a")), one(progress, basic("b"))
+    for review in (first, second):
+        review.reveal()
+        review.rate(REMEMBERED)
+    first.undo()
+    assert [review.card for review in progress.reviews] == ["b"]
+
+
+def test_what_was_answered_in_another_notebook_is_not_asked_again(tmp_path, clock):
+    here, there = (Progress(tmp_path, clock=clock, days=StudyDays(UTC)) for _ in range(2))
+    cards = [basic("a"), basic("b"), basic("c")]
+    review = Review(cards, here)
+    assert set(play(Review(cards[1:2], there))) == {"b"}
+    here.refresh()
+    assert play(review) == ["a", "c", "a", "c"]
+
+
+def test_language_turns_and_stays(progress):
+    review = Review([basic("a"), basic("b")], progress)
+    assert review.face.question == "a?"
+    assert review.turn() and review.face.question == "a kya?"
+    review.reveal()
+    review.rate(REMEMBERED)
+    assert review.face.question == "b kya?"
+    assert Review([basic("a")], progress).language == HINGLISH
+    assert review.turn() and review.language == ENGLISH
+    assert not one(progress, CLOZE).turn()
+
+
+def test_two_buttons_or_four(progress):
+    review = one(progress, basic("a"))
+    assert review.ratings == (FORGOT, REMEMBERED)
+    progress.set("buttons", 4)
+    assert review.ratings == (FORGOT, HARD, REMEMBERED, EASY)
+    assert review.intervals[FORGOT] == timedelta(minutes=1) and review.intervals[EASY] >= timedelta(days=1)
+
+
+def test_how_far_the_sitting_is(progress):
+    review = Review([basic(name) for name in "abc"], progress)
+    seen = []
+    while review.phase != Phase.DONE:
+        seen.append((review.finished, review.left, review.total))
+        review.reveal()
+        review.rate(REMEMBERED)
+    assert seen == [(0, 3, 3), (0, 3, 3), (0, 3, 3), (0, 3, 3), (1, 2, 3), (2, 1, 3)]
+
+
+def test_the_end_says_what_was_done_and_what_comes(progress):
+    cards = [basic("a"), basic("b")]
+    review = Review(cards, progress)
+    review.sure(95)
+    review.rate(FORGOT)
+    play(review)
+    assert summary(review, cards) == ["2 cards: 1 remembered at once, 1 met again.", "95 % sure once, and wrong.",
+                                      "They come back: 1 card tomorrow, 1 card in 2 days (7 January)."]
+
+
+@pytest.mark.parametrize(("time", "words"), [
+    (timedelta(seconds=20), "1 min"), (timedelta(minutes=10), "10 min"), (timedelta(hours=1), "1 hour"),
+    (timedelta(days=1), "1 day"), (timedelta(days=46), "46 days"), (timedelta(days=91), "3 months"),
+    (timedelta(days=800), "2 years")])
+def test_a_time_in_one_unit(time, words):
+    assert length(time) == words
