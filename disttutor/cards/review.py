@@ -162,7 +162,7 @@ class Review:
     def sure(self, percent: int | None) -> None:
         """Say how sure one is, 25, 50, 75 or 95 percent, or None; then the answer shows."""
         if percent is not None and percent not in reviews.CONFIDENCES:
-            raise ValueError(f"{percent!r} is no confidence; it is one of {', '.join(map(str, reviews.CONFIDENCES))} percent")
+            raise ValueError(f"{percent!r} is no confidence; it is one of {reviews.CONFIDENCES} percent")
         self._must_be(Phase.ASKED, Phase.SURE)
         self.confidence = percent
         self.reveal()
