@@ -4,22 +4,12 @@ The new card takes over the history of the old one where both are nearly equal a
 (`identity.near_matches`). The learner is told, and may say no.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from disttutor.cards.card import Card
 from disttutor.cards.events import DamagedEvent, Event
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What is kept of a card that was asked, to know it again: front is its question in its first language."""
-
-    id: str
-    deck: str
-    kind: str
-    sibling: int
-    front: str
+from disttutor.cards.identity import Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +32,21 @@ class Adoption:
         return f'"{self.now}" goes on with the history of "{self.before}" ({100 * self.ratio:.0f} % alike).'
 
 
-def record_of(card: Card) -> Record | None:
-    """What to keep of a card; None for one without a text of its own (numbers are drawn anew each time)."""
-    if not card.faces:
-        return None
-    front = next(iter(card.faces.values())).question
-    return Record(card.id, card.deck, card.kind, getattr(card, "sibling", 0), front)
+def fields_of(card: Known) -> Event:
+    """What an event keeps of a card, so that it is known again when its text has changed."""
+    sibling = {"sibling": card.sibling} if card.sibling != 1 else {}
+    return {"deck": card.deck, "kind": card.kind, "front": card.front} | sibling
 
 
-def record_in(event: Event, card: str) -> Record | None:
-    """The record of a card that came with an event, if one did. Raises DamagedEvent."""
+def known_in(event: Event, id: str) -> Known | None:
+    """What an event keeps of the card `id`, if anything. Raises DamagedEvent."""
     if "front" not in event:
         return None
-    deck, kind, sibling, front = (event.get(name) for name in ("deck", "kind", "sibling", "front"))
-    sibling = 0 if sibling is None else sibling
+    deck, kind, front, sibling = (event.get(name) for name in ("deck", "kind", "front", "sibling"))
+    sibling = 1 if sibling is None else sibling
     if not all(isinstance(text, str) for text in (deck, kind, front)) or type(sibling) is not int:
-        raise DamagedEvent("its record of the card is damaged")
-    return Record(card, deck, kind, sibling, front)
+        raise DamagedEvent("what it keeps of its card is not readable")
+    return Known(id, deck, kind, sibling, front)
 
 
 def adoption_of(event: Event) -> Adoption:
@@ -86,9 +74,7 @@ def owners(adoptions: Iterable[Adoption]) -> dict[str, str]:
     return owner
 
 
-def loaded_orphans(records: Iterable[Record], with_history: Iterable[str], cards: Iterable[Card]) -> list[Record]:
-    """Cards that have a history but are no longer in their deck, of decks of which something is there."""
-    cards = list(cards)
-    decks, there, known = {card.deck for card in cards}, {card.id for card in cards}, set(with_history)
-    return [record for record in records
-            if record.id in known and record.id not in there and record.deck in decks]
+def orphans(asked: Iterable[Known], cards: Sequence[Card]) -> list[Known]:
+    """Those cards, of all that were asked, that have left a deck of which something else is there."""
+    decks, there = {card.deck for card in cards}, {card.id for card in cards}
+    return [card for card in asked if card.id not in there and card.deck in decks]

@@ -68,8 +68,7 @@ class Writer:
         """This process's file: a new one after a fork, and where the old one was moved away or removed."""
         if self._file is None or self._process != os.getpid() or not self._is_there(self._file):
             self.close()
-            self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.folder.mkdir(mode=0o700, exist_ok=True)
+            private_folder(self.folder)
             self._path = self.folder / f"{uuid4().hex}{SUFFIX}"
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
             self._process = os.getpid()
@@ -90,6 +89,12 @@ class Writer:
                 os.close(file)
             except OSError:
                 pass        # a network's file system may tell here what a write has told already
+
+
+def private_folder(folder: Path) -> None:
+    """Makes the folder and the one above it, for their owner only, where they are not there yet."""
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -85,7 +85,7 @@ def place_of(event: Event) -> tuple[datetime, str]:
 
 def encode(event: Event) -> bytes:
     """An event as a line of ASCII."""
-    return json.dumps(event, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
+    return json.dumps(event, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def decode(line: bytes) -> Event | None:

@@ -10,8 +10,9 @@ from datetime import date, datetime
 from types import MappingProxyType
 from typing import Any
 
-from disttutor.cards.adoptions import Adoption, Record, adoption_of, owners, record_in
+from disttutor.cards.adoptions import Adoption, adoption_of, known_in, owners
 from disttutor.cards.events import EARLIEST, SCHEMA, DamagedEvent, Event, day_of, order_of, place_of
+from disttutor.cards.identity import Known
 from disttutor.cards.preferences import check_preference
 from disttutor.cards.reviews import Review, review_of
 from disttutor.cards.scheduling import State, replay
@@ -35,7 +36,7 @@ class History:
         self._reviews: dict[str, Review] = {}
         self._undone: set[str] = set()
         self._settings: dict[str, tuple[_Place, Any]] = {}
-        self._records: dict[str, tuple[_Place, Record]] = {}
+        self._known: dict[str, tuple[_Place, Known]] = {}
         self._adoptions: dict[str, tuple[_Place, Adoption]] = {}
         self._rejected: set[str] = set()
         self._owners: dict[str, str] | None = {}
@@ -81,9 +82,9 @@ class History:
         return {name: value for name, (_, value) in self._settings.items()}
 
     @property
-    def records(self) -> list[Record]:
-        """What is known of the cards that were asked, each as it was last seen."""
-        return [record for _, record in self._records.values()]
+    def asked(self) -> list[Known]:
+        """The cards that have a history now, each as it was last seen; not those without a text of their own."""
+        return [card for id in self.states if (card := self.known(id))]
 
     @property
     def adoptions(self) -> list[Adoption]:
@@ -101,9 +102,9 @@ class History:
         """The review of this event, if it is known and not undone."""
         return None if id in self._undone else self._reviews.get(id)
 
-    def record(self, card: str) -> Record | None:
-        """What is known of a card that was asked."""
-        return self._records[card][1] if card in self._records else None
+    def known(self, card: str) -> Known | None:
+        """A card that was asked, as it was last seen."""
+        return self._known[card][1] if card in self._known else None
 
     def _kept(self, card: str) -> list[Review]:
         kept = [review for review in self._cards.get(card, ()) if review.id not in self._undone]
@@ -135,12 +136,11 @@ class History:
         if review.id not in self._reviews:
             self._reviews[review.id] = review
             self._give(review)
-        self._take_record(event, review.asked)
+        self._take_known(event, review.asked)
 
-    def _take_record(self, event: Event, card: str) -> None:
-        record, place = record_in(event, card), place_of(event)
-        if record and (card not in self._records or self._records[card][0] < place):
-            self._records[card] = place, record
+    def _take_known(self, event: Event, id: str) -> None:
+        if (card := known_in(event, id)) and (id not in self._known or self._known[id][0] < place_of(event)):
+            self._known[id] = place_of(event), card
 
     def _take_undo(self, event: Event) -> None:
         id = _text(event, "review")
@@ -168,7 +168,7 @@ class History:
         adoption = adoption_of(event)
         self._adoptions[adoption.id] = place_of(event), adoption
         self._owners = None
-        self._take_record(event, adoption.new)
+        self._take_known(event, adoption.new)
 
     def _take_rejection(self, event: Event) -> None:
         self._rejected.add(_text(event, "adoption"))

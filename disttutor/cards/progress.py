@@ -11,20 +11,20 @@ kernels (`event_reader`); what follows from the events is in `history`.
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, date, datetime
 from math import isfinite
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from disttutor.cards.adoptions import Adoption, loaded_orphans, record_of
+from disttutor.cards.adoptions import Adoption, fields_of, orphans
 from disttutor.cards.card import Card
 from disttutor.cards.days import StudyDays
 from disttutor.cards.event_reader import Reader
 from disttutor.cards.event_writer import Writer
 from disttutor.cards.events import Event, home_folder, make, place_of, plain
 from disttutor.cards.history import History
+from disttutor.cards.identity import known, near_matches
 from disttutor.cards.preferences import PREFERENCES, check_preference
 from disttutor.cards.reviews import CONFIDENCES, Review
 from disttutor.cards.scheduling import Rating, State, intervals
@@ -208,17 +208,13 @@ class Progress:
         cards: all that are loaded. A card that has left its deck and a new one of the deck are taken for one if they
         are nearly equal and nothing else comes into question. Histories of decks that are not loaded stay as they are.
         """
-        from disttutor.cards.identity import near_matches
-
         with self._lock:
-            fresh = [record for card in self.fresh(cards) if (record := record_of(card))]
-            orphans = loaded_orphans(self._history.records, self.states, cards)
-            if not fresh or not orphans:
-                return []
-            fronts, unwanted = {record.id: record for record in orphans + fresh}, self._history.unwanted
-            made = [self._add("adoption", old=old, new=new, ratio=round(ratio, 3), before=fronts[old].front,
-                              **_fields(fronts[new]))["id"]
-                    for old, new, ratio in near_matches(orphans, fresh) if (old, new) not in unwanted]
+            fresh = {card.id: known(card) for card in self.fresh(cards) if card.faces}
+            left = {card.id: card for card in orphans(self._history.asked, cards)}
+            unwanted = self._history.unwanted
+            made = {self._add("adoption", old=old, new=new, ratio=round(ratio, 3), before=left[old].front,
+                              **fields_of(fresh[new]))["id"]
+                    for old, new, ratio in near_matches(left.values(), fresh.values()) if (old, new) not in unwanted}
             return [adoption for adoption in self._history.adoptions if adoption.id in made]
 
     def reject(self, adoption: Adoption) -> None:
@@ -244,12 +240,8 @@ class Progress:
 
     def _description(self, card: Card) -> dict[str, Any]:
         """What an event says of a card that is asked for the first time, or has another text than the last time."""
-        record = record_of(card)
-        return _fields(record) if record and record != self._history.record(card.id) else {}
-
-
-def _fields(record: Any) -> dict[str, Any]:
-    return {name: value for name, value in asdict(record).items() if name != "id" and value != 0}
+        seen = known(card)
+        return fields_of(seen) if card.faces and seen != self._history.known(card.id) else {}
 
 
 _OPEN: dict[Path, Progress] = {}

@@ -35,8 +35,8 @@ class State:
 
     reviews: how many there were; lapses: how often it was forgotten after it had been learnt. stability: days after
     which nine in ten are remembered; difficulty: from 1 to 10. A seen card has either `due_at`, the exact time of a
-    step of minutes (UTC), or `due_day`, a study day. first_day: study day of the first review; last_day, last_time: study
-    day and time of the latest. phase, step: where the card stands in learning (`fsrs.State`; step None once learnt).
+    step of minutes (UTC), or `due_day`, a study day. first_day, last_day: study days of the first and latest review;
+    last_time: of the latest. phase, step: where the card stands in learning (`fsrs.State`; step None once learnt).
     """
 
     reviews: int = 0
