@@ -24,7 +24,7 @@ from disttutor.cards.card import ENGLISH, HINGLISH, Card, Drawn, Face
 
 # The deck of each lesson, by its number.
 DECKS = ("00-start-here", "01-why-distribute", "02-how-ranks-talk", "03-data-parallelism", "04-gradient-accumulation",
-         "05-synchronous-and-asynchronous", "06-zero", "07-tensor-parallelism", "08-pipeline-parallelism",
+         "05-sync-and-async", "06-zero", "07-tensor-parallelism", "08-pipeline-parallelism",
          "09-activation-checkpointing", "10-hybrid-mesh", "11-long-sequences-and-experts", "12-scaling-wall",
          "13-choosing", "14-many-machines", "15-frameworks", "16-review")
 TOLERANCE = 0.01        # of answers that are no counts: whoever rounds to three digits is right

@@ -81,7 +81,7 @@ def one_f_one_b_saves(ranks, microbatches, size):
 @cards.card(
     "number-pipeline-transfers", lesson=8, source="Lesson 08, eight stages, seven boundaries",
     concepts=("pipeline-parallelism", "communication-overhead"),
-    choices={"ranks": (2, 4, 6, 8), "microbatches": (1, 4, 8, 16, 32)},
+    choices={"ranks": (2, 4, 6, 8), "microbatches": (1, 4, 8, 12, 16)},
     en=("A pipeline of <ranks> stages, one on each rank, trains on <microbatches> micro-batches. How many messages "
         "cross the boundaries in one step, forward and backward together?",
         "$p$ stages have $p-1$ boundaries; each micro-batch crosses each of them once forward and once backward."),
@@ -140,8 +140,8 @@ def stage_memory(billions, ranks):
         "Is mini-batch se aage itne mini-batches raaste mein hain, har ek ek update karta hai: $p-1-s$."),
     working="<ranks> - 1 - <stage>")
 def pipedream_staleness(ranks, stage):
-    late = 2 * ranks        # a mini-batch that meets a full pipeline
-    return {"value": staleness(pipedream(ranks, 3 * ranks))[stage, late]}
+    late = ranks            # a mini-batch that meets a full pipeline
+    return {"value": staleness(pipedream(ranks, 2 * ranks))[stage, late]}
 
 
 @cards.card(
