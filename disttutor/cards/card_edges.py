@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from disttutor.cards.deck_tags import closing_tags, decks_of, opening_tags
 
-_MARKER = r"[ \t]*+(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))(?:[ \t]++\[[^\]\n]\](?=[ \t]))?+"
-_MARKERS = re.compile(rf"(?:{_MARKER})*+[ \t]*+")
+_MARKER = r"\s*+(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))(?:[ \t]++\[[^\]\n]\](?=[ \t]))?+"
+_MARKERS = re.compile(rf"(?:{_MARKER})*+\s*+")
 _BLOCK_ID = re.compile(r"\^([A-Za-z0-9-]++)")
 
 
@@ -26,10 +26,17 @@ def markers(masked: str) -> int:
     return match.end() if match else 0
 
 
-def open_edge(text: str, masked: str) -> Trimmed:
-    """Without the deck tags at its start."""
-    cut = opening_tags(masked)
-    return Trimmed(text[cut:], masked[cut:], decks_of(masked[:cut]) if cut else ())
+def open_edge(text: str, masked: str, *, with_markers: bool) -> Trimmed:
+    """Without the white space and the deck tags at its start; with_markers: without list and quote markers too."""
+    at, decks = 0, ""
+    while True:
+        before = at
+        at += markers(masked[at:]) if with_markers else len(masked) - at - len(masked[at:].lstrip())
+        tags = opening_tags(masked[at:])
+        decks += masked[at:at + tags]
+        at += tags
+        if at == before:
+            return Trimmed(text[at:], masked[at:], decks_of(decks) if decks else ())
 
 
 def close_edge(text: str, masked: str) -> Trimmed:

@@ -8,7 +8,7 @@ ROOT = "flashcards"
 _LETTER = r"[^\s\x00-,.:-@\[-^`{-\x7f\u2000-\u200b\u200e-\u206f\u3000-\u303f\ufdd0]"
 _ONE = rf"#(?i:{ROOT})(?:/{_LETTER}*+)?(?!{_LETTER})"
 DECK_TAG = re.compile(rf"(?<!\S){_ONE}")
-_OPENING = re.compile(rf"(?:{_ONE}\s+)+")
+_OPENING = re.compile(rf"(?:{_ONE}(?:\s+|$))+")
 _CLOSING = re.compile(rf"(?<!\S){_ONE}$")
 _TAG_LINE = re.compile(rf"(?:#{_LETTER}++\s*+)+")
 
@@ -30,7 +30,7 @@ def is_tag_line(line: str) -> bool:
 
 
 def opening_tags(text: str) -> int:
-    """How many letters at the start of the text are deck tags; something must follow them."""
+    """How many letters at the start of the text are deck tags, with the white space after them."""
     match = _OPENING.match(text) if text[:1] == "#" else None
     return match.end() if match else 0
 

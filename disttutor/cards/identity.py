@@ -1,7 +1,7 @@
 """What makes a card of a note the same card tomorrow: its id, and the search for its past where its text was edited.
 
-An id is the one that the note gives (`^block-id`), else a hash of the question, its deck and its kind, so the answer may
-change at will. Where the question changes, the id does: `near_matches` then finds which card that was before.
+An id is the one that the note gives (`^block-id`), else a hash of the question, its deck and its kind, so the answer
+may change at will. Where the question changes, the id does: `near_matches` then finds which card that was before.
 """
 
 import hashlib
@@ -130,7 +130,7 @@ def _likeness(matcher: SequenceMatcher, old: str, new: str) -> float:
 
 
 def _one_letter_apart(one: str, other: str) -> bool:
-    """One letter changed, added or lost, in texts of at least three letters: shorter ones have nothing else in common."""
+    """One letter changed, added or lost, in texts of three letters and more: shorter ones share too little else."""
     if min(len(one), len(other)) < 3 or abs(len(one) - len(other)) > 1:
         return False
     start = 0

@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 
 DEEPEST = 60                    # nested lists and quotes count one to two each; deeper ones are not looked into
 _RAW = re.compile(r"\s*<(pre|script|style|textarea)\b", re.IGNORECASE)
+_RAW_END = re.compile(r"</(pre|script|style|textarea)>", re.IGNORECASE)
 _CODE = {"fence", "code_block"}
 _LEAVES = {*_CODE, "html_block", "inline", "hr", "table_open"}
 
@@ -20,13 +21,13 @@ _LEAVES = {*_CODE, "html_block", "inline", "hr", "table_open"}
 @dataclass(frozen=True, slots=True)
 class Block:
     """Lines from first up to end. kind: code, text, heading, table, rule or html. quotes: how many quotes it lies in.
-    closed: False for a fence that nothing closes. level: of a heading, 1 to 6."""
+    open_fence: what would close code that nothing closes. level: of a heading, 1 to 6."""
 
     first: int
     end: int
     kind: str
     quotes: int = 0
-    closed: bool = True
+    open_fence: str = ""
     level: int = 0
 
 
@@ -53,11 +54,12 @@ def find_blocks(lines: Sequence[str]) -> Iterator[Block]:
                 table_end = end
                 yield Block(first, end, "table", quotes)
             elif token.type in _CODE:
-                closed = token.type == "code_block" or _is_closed(lines[first:end], token.markup)
-                yield Block(first, end, "code", quotes, closed)
+                is_open = token.type == "fence" and not _is_closed(lines[first:end], token.markup)
+                yield Block(first, end, "code", quotes, token.markup if is_open else "")
             elif token.type == "html_block":
                 raw = _RAW.match(token.content)
-                yield Block(first, end, "code" if raw else "html", quotes)
+                is_open = raw and not _RAW_END.search(token.content)
+                yield Block(first, end, "code" if raw else "html", quotes, "</pre>" if is_open else "")
             elif first >= table_end:
                 kind = "heading" if level else "rule" if token.type == "hr" else "text"
                 yield Block(first, end, kind, quotes, level=level)

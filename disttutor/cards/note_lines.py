@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from disttutor.cards.front_matter import FrontMatter, read_front_matter
-from disttutor.cards.masking import HIDDEN, MASKED, WORDS, Span, Unclosed, find_spans, mask
+from disttutor.cards.masking import HIDDEN, MASKED, WORDS, Unclosed, find_spans, mask
 from disttutor.cards.note_blocks import Block, find_blocks
 from disttutor.cards.note_language import HeadingLanguages
 
@@ -14,6 +14,7 @@ TEXT, CODE, TABLE, BLANK, HIDES, END = "text", "code", "table", "blank", "hides"
 _QUOTE = re.compile(r"(?:[ \t]{0,3}>[ \t]?)+")
 _CALLOUT = re.compile(r"\[!([^\]\n]*+)\][+-]?[ \t]*+")
 _SCHEDULE_CALLOUT = "sr|card-metadata"
+_HIDDEN = re.compile(f"{HIDDEN}+")
 _MARKERS = re.compile(r"[\s>*+\-0-9.)]*")
 
 
@@ -33,7 +34,8 @@ class Line:
 
 
 class NoteLines:
-    """A note taken apart. lines: what stands after the front matter. raw: every line as written, also that before."""
+    """A note taken apart. lines: what stands after the front matter. raw: every line as written, also those
+    before. begin_inside: places in `raw` of lines that begin inside code or mathematics of several lines."""
 
     def __init__(self, text: str):
         text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
@@ -52,7 +54,8 @@ class NoteLines:
         visible, self._masked = (part.split("\n") for part in mask(prose_text, self.spans))
         self._visible = [body[number] if number in self._code and HIDDEN not in line else line
                          for number, line in enumerate(visible)]
-        self._between = self._inside_comments()
+        self._between = set(self._lines_after_start(hiding=True))
+        self.begin_inside = set(self._lines_after_start(hiding=False))
         self.too_deep = self._lines_too_deep(body)
         self.lines = list(self._lines())
 
@@ -77,13 +80,11 @@ class NoteLines:
         return [start + len(line) for number, (start, line) in enumerate(zip(self._starts, body, strict=True))
                 if number not in inside]
 
-    def _inside_comments(self) -> set[int]:
-        """Lines (from 0) within a comment of several lines, from its second on; empty ones show no sign of it."""
-        lines: set[int] = set()
+    def _lines_after_start(self, hiding: bool) -> Iterator[int]:
+        """Lines (from 0) that begin inside a span of several lines: a comment, or code and the like."""
         for span in self.spans:
-            if span.hides:
-                lines.update(range(bisect_right(self._starts, span.start), bisect_right(self._starts, span.end - 1)))
-        return lines
+            if span.hides == hiding:
+                yield from range(bisect_right(self._starts, span.start), bisect_right(self._starts, span.end - 1))
 
     def _lines_too_deep(self, body: Sequence[str]) -> set[int]:
         """Lines (from 0) of which the block reader has said nothing, though they hold more than markers."""
@@ -94,6 +95,7 @@ class NoteLines:
         headings = {block.first: block for block in self.blocks if block.kind == "heading"}
         tables = {number for block in self.blocks if block.kind == "table" for number in range(block.first, block.end)}
         schedules = {bisect_right(self._starts, span.start) - 1 for span in self.spans if span.kind == "schedule"}
+        closings = dict(self._closings())
         languages = HeadingLanguages(self.front_matter.language)
         in_schedule = False
         for number in range(self.front_matter.end, len(self.raw)):
@@ -107,13 +109,26 @@ class NoteLines:
             if in_schedule:
                 kind = END
             yield Line(number + 1, text, masked, kind, languages.now, callout is not None)
+            if number in closings:
+                yield Line(number + 1, closings[number], MASKED * len(closings[number]), kind, languages.now)
+
+    def _closings(self) -> Iterator[tuple[int, str]]:
+        """Behind which lines (from 0) a fence belongs that was forgotten: else a card's code would not end with it."""
+        for block in self.blocks:
+            if block.open_fence:
+                last = block.end - 1
+                while last > block.first and not self.raw[last].strip():
+                    last -= 1
+                opener = _unquoted(self.raw[block.first], block)
+                indent = re.sub(r"\S", " ", opener[:max(0, opener.find(block.open_fence))])
+                yield last, indent + block.open_fence
 
     def _look(self, number: int, tables: set[int]) -> tuple[str, str, str, str | None]:
         """A line's kind, its text, its masked text and the kind of callout that it opens (None for none)."""
         visible, masked = self._visible[number], self._masked[number]
         hides = number in self._between or HIDDEN in masked
         if hides:
-            visible, masked = visible.replace(HIDDEN, ""), masked.replace(HIDDEN, "")
+            visible, masked = _without_comments(visible, masked)
         if number in self._code:
             text = _unquoted(visible, self._code[number])
             return (HIDES if hides else CODE), text, MASKED * len(text), None
@@ -136,6 +151,19 @@ def _starts(lines: Iterable[str]) -> list[int]:
         starts.append(at)
         at += len(line) + 1
     return starts
+
+
+def _without_comments(visible: str, masked: str) -> tuple[str, str]:
+    """Both without what is hidden. A space stays between what a comment held apart."""
+    pieces: list[tuple[str, str]] = []
+    done = 0
+    for run in _HIDDEN.finditer(masked):
+        start, end = run.span()
+        between = " " if masked[max(0, start - 1):start].strip() and masked[end:end + 1].strip() else ""
+        pieces.append((visible[done:start] + between, masked[done:start] + between))
+        done = end
+    pieces.append((visible[done:], masked[done:]))
+    return "".join(text for text, _ in pieces), "".join(text for _, text in pieces)
 
 
 def _unquoted(line: str, block: Block) -> str:

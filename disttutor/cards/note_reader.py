@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from disttutor.cards.card_edges import close_edge, markers, open_edge
 from disttutor.cards.cloze import Gapped, find_deletions, gapped, has_marks, looks_like_cloze
 from disttutor.cards.deck_tags import DECK_TAG, decks_of, decks_of_tags, is_tag_line
+from disttutor.cards.masking import find_spans, mask
 from disttutor.cards.note_language import by_script
 from disttutor.cards.note_lines import BLANK, END, HIDES, TEXT, Line, NoteLines
 
@@ -40,9 +41,11 @@ KINDS = LOST | {"two separators", "no spaces", "field", "long answer", "same que
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One place in a note that gives cards. written: as Markdown, without tags and id. gaps: of a cloze, its cards."""
+    """One place in a note that gives cards, in the lines from `line` to `last`. written: as Markdown, without tags and
+    id. gaps: of a cloze, its cards."""
 
     line: int
+    last: int
     kind: str
     front: str
     back: str
@@ -83,12 +86,15 @@ class NoteReader:
         self._look_alikes()
 
     def _paragraph(self, lines: list[Line]) -> None:
+        if len(lines) == 1 and lines[0].kind == TEXT and (tail := close_edge(lines[0].text, lines[0].masked)).block_id:
+            if not tail.text.strip() and self._name_last_card(lines[0], tail.block_id):
+                return
         rest: list[Line] = []
         for place, line in enumerate(lines):
             if line.kind == TEXT and line.masked.strip() in LONE:
                 self._several_lines(rest, line, lines[place + 1:])
                 return
-            if line.kind == TEXT and "::" in line.masked and (split := _separator(line.masked)):
+            if line.kind == TEXT and "::" in line.masked and (split := self._split(line)):
                 self._rest(rest)
                 rest = []
                 self._one_line(line, *split)
@@ -96,9 +102,28 @@ class NoteReader:
                 rest.append(line)
         self._rest(rest)
 
+    def _name_last_card(self, line: Line, block_id: str) -> bool:
+        """A block id that stands alone between empty lines belongs to what is above it, as in Obsidian."""
+        above = line.number - 1
+        while above > 0 and not self.note.raw[above - 1].strip("> \t"):
+            above -= 1
+        if not self.found or self.found[-1].last != above or self.found[-1].block_id:
+            return False
+        self.found[-1] = replace(self.found[-1], block_id=block_id)
+        return True
+
+    def _split(self, line: Line) -> tuple[int, int, str] | None:
+        """The separator of a line that can be read alone: code that runs on into the next line must not hide one."""
+        split = _separator(line.masked)
+        if split and line.number - 1 in self.note.begin_inside:
+            return None
+        if split and line.number in self.note.begin_inside:
+            spans, _ = find_spans(line.text, [len(line.text)])
+            return split if _separator(mask(line.text, spans)[1]) == split else None
+        return split
+
     def _one_line(self, line: Line, start: int, end: int, kind: str) -> None:
-        begin = markers(line.masked[:start])
-        front = open_edge(line.text[begin:start], line.masked[begin:start])
+        front = open_edge(line.text[:start], line.masked[:start], with_markers=True)
         back = close_edge(line.text[end:], line.masked[end:])
         sides = front.text.strip(), back.text.strip()
         self.explained.add(line.number)
@@ -109,15 +134,15 @@ class NoteReader:
             self._say(line, "two separators", "a second separator; it is taken for a part of the answer")
         if kind == "basic" and line.masked[start - 1].isalnum() and line.masked[end].isalnum():
             self._say(line, "no spaces", "the separator has no spaces round it; code belongs between backticks")
-        elif kind == "basic" and _FIELD.match(line.masked, begin):
+        elif kind == "basic" and _FIELD.match(front.masked + line.masked[start:end + 1]):
             self._say(line, "field", "looks like a Dataview field, and is a card; write [key:: value] for a field")
-        written = f" {':::' if kind == 'reversed' else '::'} ".join(sides)
-        self._add(line, kind, sides, written, front.decks + back.decks, back.block_id)
+        written = f"{front.text}{line.text[start:end]}{back.text.rstrip()}"
+        self._add([line], kind, sides, written, front.decks + back.decks, back.block_id)
 
     def _several_lines(self, above: list[Line], separator: Line, below: list[Line]) -> None:
         self.explained.update(line.number for line in [*above, separator, *below])
         above, below = _outdented(above, separator, below)
-        front = open_edge(*_joined(above))
+        front = open_edge(*_joined(above), with_markers=False)
         tail = close_edge(front.text, front.masked)
         back = close_edge(*_joined(below))
         sides = tail.text.strip(), _trimmed(back.text)
@@ -131,7 +156,8 @@ class NoteReader:
                           f"{separator.number}; an empty line before it would make it a card of its own")
         kind = LONE[separator.masked.strip()]
         written = f"{sides[0]}\n{separator.masked.strip()}\n{sides[1]}"
-        self._add(above[0], kind, sides, written, front.decks + tail.decks + back.decks, back.block_id or tail.block_id)
+        self._add([*above, *below], kind, sides, written, front.decks + tail.decks + back.decks,
+                  back.block_id or tail.block_id)
 
     def _rest(self, lines: list[Line]) -> None:
         """Lines that are no other card: a cloze, or prose, whose tags hold for what comes."""
@@ -145,9 +171,7 @@ class NoteReader:
         if not prose:
             return False
         text, masked = _joined(lines)
-        begin = markers(masked) if len(lines) == 1 else 0
-        begin += len(masked[begin:]) - len(masked[begin:].lstrip())
-        opened = open_edge(text[begin:], masked[begin:])
+        opened = open_edge(text, masked, with_markers=len(lines) == 1)
         closed = close_edge(opened.text, opened.masked)
         deletions = find_deletions(closed.text, closed.masked, self.marks)
         if not deletions:
@@ -157,15 +181,18 @@ class NoteReader:
             self._say(lines[0], "too large", f"a paragraph with {len(deletions)} gaps; {MOST_GAPS} are read at most")
             return True
         gaps = tuple(gapped(closed.text, deletions))
-        self._add(lines[0], "cloze", (gaps[0].front, gaps[0].back), closed.text, opened.decks + closed.decks,
+        self._add(lines, "cloze", (gaps[0].front, gaps[0].back), closed.text, opened.decks + closed.decks,
                   closed.block_id, gaps)
         return True
 
-    def _add(self, line: Line, kind: str, sides: tuple[str, str], written: str, decks: tuple[str, ...], block_id: str,
-             gaps: tuple[Gapped, ...] = ()) -> None:
+    def _add(self, lines: list[Line], kind: str, sides: tuple[str, str], written: str, decks: tuple[str, ...],
+             block_id: str, gaps: tuple[Gapped, ...] = ()) -> None:
+        line = lines[0]
         decks = tuple(dict.fromkeys(decks)) or self.scope or self.otherwise
         if not decks:
             self._say(line, "no deck", "it lies in no deck: a line #flashcards/NAME above it would give it one")
+        elif line.number - 1 in self.note.begin_inside or (len(lines) > 1 and lines[-1].number in self.note.begin_inside):
+            self._say(line, "look-alike", "code or mathematics runs from outside into this paragraph, or out of it")
         elif len(written) > LONGEST_CARD:
             self._say(line, "too large", f"a card of {len(written):,} letters; {LONGEST_CARD:,} are read at most")
         else:
@@ -173,7 +200,7 @@ class NoteReader:
                 self._say(line, "long answer", f"an answer of {len(sides[1])} letters is more than one idea; up to "
                                                f"{LONG_ANSWER} are easy to recall")
             language = line.language or by_script(sides[0])
-            self.found.append(Found(line.number, kind, *sides, written, decks, block_id, language, gaps))
+            self.found.append(Found(line.number, lines[-1].number, kind, *sides, written, decks, block_id, language, gaps))
 
     def _look_alikes(self) -> None:
         """Every line that might have been meant as a card, and is part of none, says why."""
@@ -181,7 +208,8 @@ class NoteReader:
         for number, raw in enumerate(self.note.raw[first:], first + 1):
             if number not in self.explained and (spot := _suspicious(raw)):
                 why = self.note.why_masked(number, raw.find(spot)) or _why_not(spot, raw)
-                self.diagnostics.append(Diagnostic(number, "look-alike", f"{spot!r} makes no card here: {why}", _short(raw)))
+                reason = f"{spot!r} makes no card here: {why}"
+                self.diagnostics.append(Diagnostic(number, "look-alike", reason, _short(raw)))
 
     def _say(self, line: Line, kind: str, reason: str) -> None:
         self.explained.add(line.number)
@@ -224,6 +252,7 @@ def _suspicious(raw: str) -> str:
 
 
 def _why_not(spot: str, raw: str) -> str:
+    """Why a spot in prose makes no card."""
     if spot == "==":
         return "the marks do not both touch the words between them, or stand in a comparison"
     if spot in LONE:

@@ -91,8 +91,8 @@ def _about_the_note(note: NoteLines) -> Iterator[Diagnostic]:
     if note.front_matter.wrong:
         yield Diagnostic(1, "front matter", note.front_matter.wrong)
     for block in note.blocks:
-        if not block.closed:
-            yield _unclosed(note, block.first + 1, "this fence of code is never closed: all that follows is code")
+        if block.open_fence:
+            yield _unclosed(note, block.first + 1, "this block of code is never closed: all that follows is code")
     for unclosed in note.unclosed:
         what = "block of mathematics" if unclosed.kind == "display" else "comment"
         yield _unclosed(note, note.line_of(unclosed), f"this {what} is never closed: it is taken for text")

@@ -1,0 +1,89 @@
+"""Cards written as an Obsidian note: tags for their decks, block ids for their histories.
+
+What `notes.parse` read from a note and this writes, it reads again as the same cards with the same ids, whatever stood
+around them. Cards of the course become such a note too: choices and steps are then listed in the text.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from disttutor.cards.card import ENGLISH, Card, Face
+from disttutor.cards.deck_tags import tag_line
+from disttutor.cards.identity import block_of_id
+from disttutor.cards.note_language import by_script, heading
+from disttutor.cards.notes import NoteCard, parse
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What stands in the note for one card and its siblings."""
+
+    decks: tuple[str, ...]
+    language: str
+    text: str
+
+
+def as_markdown(cards: Iterable[NoteCard | Card], language: str = ENGLISH) -> str:
+    """The note. A deck `a/b` is written as the tag `#flashcards/a/b`.
+
+    language: which face is taken of cards of the course. Number cards draw their question anew each time, so a note
+    cannot hold them and they are left out.
+    """
+    pieces, decks, now = [], (), ""
+    for place in _places(cards, language):
+        wanted = place.language if place.language != by_script(place.text) or now else now
+        if wanted != now:
+            pieces.append(heading(wanted))
+            now = wanted
+        if place.decks != decks:
+            pieces.append(tag_line(place.decks))
+            decks = place.decks
+        pieces.append(place.text)
+    return "\n\n".join(pieces) + "\n" if pieces else ""
+
+
+def _places(cards: Iterable[NoteCard | Card], language: str) -> Iterator[_Place]:
+    before = None
+    for card in cards:
+        if isinstance(card, NoteCard):
+            place = (card.written, block_of_id(card.id))
+            if place != before:     # siblings come one after the other, and are written once
+                yield _Place((card.deck, *card.also), card.language, _named(card.written, place[1]))
+            before = place
+        elif card.faces:
+            spoken = language if language in card.faces else next(iter(card.faces))
+            yield _Place((card.deck, *card.also), spoken, _named(_card(card, card.face(spoken)), card.id))
+
+
+def _named(text: str, block_id: str) -> str:
+    """The text with its block id, which stands alone below code, tables and other things of several lines."""
+    return f"{text}\n\n^{block_id}" if "\n" in text else f"{text} ^{block_id}"
+
+
+def _card(card: Card, face: Face) -> str:
+    """A card of the course in one line if it reads the same there, else in several."""
+    question, answer = _sides(card, face)
+    line = f"{question} :: {answer}"
+    read = parse(line, default_deck=card.deck).cards
+    if [(one.front, one.back) for one in read] == [(question, answer)]:
+        return line
+    return f"{question}\n?\n{answer}"
+
+
+def _sides(card: Card, face: Face) -> tuple[str, str]:
+    """What is asked and what is answered, without the empty lines that would end the card."""
+    question, answer = face.question, face.answer
+    if card.kind == "choice":
+        right = next(option.text for option in face.options if option.right)
+        question = "\n".join([question, *(f"- {option.text}" for option in face.options)])
+        wrong = (f"- not {option.text}: {option.why}" for option in face.options if not option.right)
+        answer = "\n".join([right, answer, *wrong])
+    elif card.kind == "order":
+        question = "\n".join([question, *(f"- {step}" for step in sorted(face.steps))])
+        answer = "\n".join([*(f"{place}. {step}" for place, step in enumerate(face.steps, 1)), answer])
+    return _dense(question), _dense(answer)
+
+
+def _dense(text: str) -> str:
+    return text.strip() if "```" in text else re.sub(r"\n\s*\n", "\n", text.strip())
