@@ -26,10 +26,10 @@ class Reading:
 
 @dataclass(slots=True)
 class _Place:
-    """How far a file was read: inode, bytes seen, bytes of whole lines, number of those; what was wrong with it."""
+    """How far a file was read: its inode, bytes seen (-1: never read), bytes and number of whole lines; its faults."""
 
     inode: int
-    seen: int = 0
+    seen: int = -1
     whole: int = 0
     lines: int = 0
     damaged: int = 0
@@ -97,7 +97,7 @@ class Reader:
 
     def _new(self, name: str, found: os.stat_result) -> Iterator[Event]:
         place = self._places.setdefault(name, _Place(found.st_ino))
-        if found.st_size == place.seen and not place.unreadable:
+        if found.st_size == place.seen:
             return
         try:
             data = self._rest(name, found, place.whole)

@@ -43,9 +43,9 @@ class Writer:
                 self._write(encode(self.unsaved[0]))
                 del self.unsaved[0]
         except OSError as error:
-            self.notice = (f"Progress is kept in memory only, since {self.folder} cannot be written "
-                           f"({error.strerror or error}). It is tried again with the next answer; what is not "
-                           "written when this kernel ends is lost.")
+            why = f"{error.strerror or error}: {error.filename}" if error.filename else error.strerror or error
+            self.notice = (f"Progress is kept in memory only, since {self.folder} cannot be written ({why}). It is "
+                           "tried again with the next answer; what is not written when this kernel ends is lost.")
         else:
             self.notice = ""
 

@@ -1,0 +1,314 @@
+"""Progress: what is due when, undo, settings, several kernels at once."""
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from disttutor.cards.card import Card
+from disttutor.cards.days import StudyDays
+from disttutor.cards.events import encode, make
+from disttutor.cards.history import History
+from disttutor.cards.progress import Progress, here
+from disttutor.cards.scheduling import Rating
+from tests.cards.kernels import card
+
+FORGOT, HARD, REMEMBERED, EASY = Rating
+LOS_ANGELES = ZoneInfo("America/Los_Angeles")
+A, B, C = card("a"), card("b"), card("c")
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self, moment: datetime = datetime(2026, 1, 31, 12, tzinfo=UTC)):
+        self.moment = moment
+
+    def __call__(self) -> datetime:
+        return self.moment
+
+    def pass_by(self, **much: float) -> None:
+        self.moment += timedelta(**much)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def progress(tmp_path, clock):
+    return Progress(tmp_path, clock=clock, days=StudyDays(UTC, 4))
+
+
+def on_disk(progress: Progress) -> Progress:
+    return Progress(progress.home, clock=progress._clock, days=progress._days)
+
+
+@pytest.mark.parametrize(("rollover", "due"), [
+    (4, datetime(2024, 3, 10, 11, tzinfo=UTC)),             # 4:00, three hours after midnight: the clock went forward
+    (0, datetime(2024, 3, 10, 8, tzinfo=UTC)),              # midnight
+    (2, datetime(2024, 3, 10, 10, tzinfo=UTC)),             # two o'clock never was: three o'clock
+])
+def test_tomorrow_begins_at_the_learners_own_roll_over(tmp_path, rollover, due):
+    # Study day cut at UTC midnight would make the card due at 17:00 local on the tenth.
+    clock = Clock(datetime(2024, 3, 9, 20, tzinfo=LOS_ANGELES))
+    progress = Progress(tmp_path, clock=clock)
+    progress.set("zone", "America/Los_Angeles")
+    progress.set("rollover_hour", rollover)
+    for rating in (FORGOT, REMEMBERED, REMEMBERED):         # by fsrs: due after one day
+        progress.answer(A, rating)
+    assert progress.states["a"].due_day == date(2024, 3, 10) and progress.reviews[0].day == date(2024, 3, 9)
+    for moment, asked in ((due - timedelta(seconds=1), []), (due, [A])):
+        clock.moment = moment
+        assert progress.due([A]) == asked == on_disk(progress).due([A])
+
+
+def test_minutes_are_exact_and_survive_a_new_kernel(progress, clock):
+    progress.answer(A, REMEMBERED)
+    clock.pass_by(minutes=9, seconds=59)
+    assert progress.due([A]) == on_disk(progress).due([A]) == []
+    clock.pass_by(seconds=1)
+    assert progress.due([A]) == on_disk(progress).due([A]) == [A]
+    assert progress.intervals(A)[REMEMBERED] == timedelta(days=2)
+
+
+def test_the_most_overdue_comes_first_and_new_cards_keep_their_order(progress, clock):
+    progress.answer(C, EASY)
+    clock.pass_by(days=1)
+    progress.answer(B, FORGOT)
+    assert progress.fresh([C, A, card("d"), B]) == [A, card("d")]
+    assert progress.started_today() == 1
+    clock.pass_by(days=30)
+    assert progress.due([A, B, C]) == [B, C]
+    assert progress.started_today() == 0
+
+
+def test_undo_brings_the_former_state_back_exactly(progress, clock):
+    states = [dict(progress.states)]
+    for rating, named in ((EASY, A), (HARD, B), (FORGOT, A)):
+        progress.answer(named, rating)
+        clock.pass_by(days=9)
+        states.append(dict(progress.states))
+    for number, name in ((2, "a"), (1, "b"), (0, "a")):
+        assert progress.undo().card == name
+        assert dict(progress.states) == states[number] == dict(on_disk(progress).states)
+    assert progress.undo() is None and progress.reviews == []
+    progress.answer(A, EASY)
+    assert len(progress.reviews) == 1
+    assert len(progress.all_events()) == 7                   # nothing is ever taken out
+
+
+def test_undo_is_for_what_was_answered_here(progress):
+    other = on_disk(progress)
+    other.answer(A, EASY)
+    progress.refresh()
+    assert progress.undo() is None and set(progress.states) == {"a"}
+
+
+def test_a_review_says_all_that_was_said(progress, clock):
+    review = progress.answer(A, HARD, confidence=75, given=["x", 2], right=False, seconds=2.5, seed=7)
+    assert (review.card, review.rating, review.confidence, review.given, review.right, review.seconds, review.seed,
+            review.moment, review.day) == ("a", HARD, 75, ["x", 2], False, 2.5, 7, clock.moment, date(2026, 1, 31))
+    assert on_disk(progress).reviews == [review]
+    first, second = progress.all_events()[0], progress.answer(A, EASY) and progress.all_events()[1]
+    assert (first["deck"], first["kind"], first["front"]) == ("deck", "basic", "What is a?") and "front" not in second
+    progress.answer(card("a", "What is an A?"), EASY)        # the same id with another text
+    assert progress.all_events()[2]["front"] == "What is an A?"
+    progress.answer(Card(id="n", deck="deck", kind="number"), EASY, seed=3, seconds=float("nan"))
+    assert "front" not in progress.all_events()[3]
+
+
+@pytest.mark.parametrize(("bad", "words"), [
+    ({"rating": 5}, "FORGOT"), ({"rating": 3, "confidence": 60}, r"\(25, 50, 75, 95\)")])
+def test_an_answer_that_cannot_be_is_refused(progress, bad, words):
+    with pytest.raises(ValueError, match=words):
+        progress.answer(A, **bad)
+    assert progress.all_events() == []
+
+
+def test_puzzles_lessons_and_study_days(progress, clock):
+    progress.solved("ring")
+    progress.visited(3)
+    clock.pass_by(days=1)
+    progress.answer(A, EASY)
+    clock.pass_by(days=1)
+    progress.solved("ring")
+    progress.visited(3)
+    again = on_disk(progress)
+    assert again.puzzles == {"ring"} and again.lessons_visited == {3} and len(progress.all_events()) == 3
+    assert again.study_days() == [date(2026, 1, 31), date(2026, 2, 1)]
+
+
+@pytest.mark.parametrize(("name", "first", "value"), [
+    ("language", "en", "hi-Latn"), ("buttons", 2, 4), ("confidence", True, False), ("rollover_hour", 4, 0),
+    ("zone", "", "Asia/Kathmandu"), ("retention", 0.9, 0.85), ("new_per_day", 10, 0),
+    ("notes_folders", [], ["/a", "b"])])
+def test_settings_are_kept_and_the_latest_wins(progress, name, first, value):
+    assert list(progress.setting(name)) == first if name == "notes_folders" else progress.setting(name) == first
+    progress.set(name, value)
+    assert progress.setting(name) == on_disk(progress).setting(name) == value
+    other = on_disk(progress)
+    other.set(name, first)
+    progress.refresh()
+    assert progress.setting(name) == first
+
+
+@pytest.mark.parametrize(("name", "value", "words"), [
+    ("language", "fr", "en or hi-Latn"), ("buttons", 3, "2 or 4"), ("confidence", 1, "True or False"),
+    ("rollover_hour", 24, "0 to 23"), ("zone", "Asia/Nowhere", "time zone"), ("zone", "../etc/passwd", "time zone"),
+    ("zone", 3, "time zone"), ("retention", 1.0, "0.7 to 0.97"), ("retention", float("nan"), "0.7 to 0.97"),
+    ("new_per_day", -1, "0 to 9999"), ("new_per_day", True, "0 to 9999"), ("notes_folders", "a", "list of folders"),
+    ("notes_folders", [""], "list of folders"), ("colour", 1, "there is no setting 'colour'; there are language")])
+def test_a_setting_that_cannot_be_says_what_can(progress, name, value, words):
+    with pytest.raises(ValueError, match=words):
+        progress.set(name, value)
+    assert progress.all_events() == []
+
+
+def test_a_setting_asked_by_a_wrong_name_says_the_right_ones(progress):
+    with pytest.raises(ValueError, match="there is no setting 'colour'"):
+        progress.setting("colour")
+    assert progress.setting("buttons", 4) == 4
+
+
+def test_a_wished_retention_holds_for_reviews_from_then_on(progress, clock):
+    progress.answer(A, EASY)
+    before = progress.states["a"].due_day
+    progress.set("retention", 0.97)
+    assert progress.states["a"].due_day == before == on_disk(progress).states["a"].due_day
+    progress.answer(B, EASY)
+    assert progress.states["b"].due_day < before
+
+
+def test_two_kernels_see_each_others_answers_after_a_refresh(progress, clock):
+    other = on_disk(progress)
+    progress.answer(A, EASY)
+    clock.pass_by(minutes=1)
+    other.answer(B, EASY)
+    progress.refresh()
+    assert dict(progress.states) == dict(on_disk(progress).states) and set(progress.states) == {"a", "b"}
+
+
+def test_answers_after_a_clock_was_set_back_come_after_those_before(progress, clock):
+    right = clock.moment
+    clock.moment = right + timedelta(days=1500)
+    progress.answer(A, EASY)
+    clock.moment = right
+    assert progress.due([A]) == [A]                          # asked in the future: asked again
+    progress.answer(A, REMEMBERED)
+    assert progress.due([A]) == [] and progress.states["a"].due_day < date(2026, 12, 31)
+    again = on_disk(progress)
+    assert dict(again.states) == dict(progress.states)
+    again.answer(A, FORGOT)                                  # another kernel, in order after both
+    assert [review.rating for review in on_disk(progress).reviews] == [EASY, REMEMBERED, FORGOT]
+
+
+def test_a_study_day_is_the_one_of_where_it_was_answered(tmp_path):
+    clock = Clock(datetime(2024, 3, 9, 20, tzinfo=LOS_ANGELES))
+    there = Progress(tmp_path, clock=clock, days=StudyDays(LOS_ANGELES, 4))
+    there.answer(A, EASY)
+    moved = Progress(tmp_path, clock=clock, days=StudyDays(ZoneInfo("Asia/Kathmandu"), 4))
+    assert moved.reviews[0].day == date(2024, 3, 9) and moved.states == there.states
+    assert moved.today == date(2024, 3, 10)
+
+
+def test_what_is_unknown_or_newer_is_kept_and_passed_over(progress, clock):
+    progress.answer(A, EASY)
+    states = dict(progress.states)
+    day = clock.moment.date()
+    strange = make("dance", clock.moment, day, clock.moment, steps=3)
+    newer = make("review", clock.moment, day, clock.moment, card="a", rating=1) | {"schema": 2}
+    more = make("review", clock.moment, day, clock.moment, card="b", rating=4, mood="good")
+    (progress.folder / "newer.jsonl").write_bytes(b"".join(map(encode, (strange, newer, more))))
+    progress.refresh()
+    assert {name: state for name, state in progress.states.items() if name != "b"} == states
+    assert len(progress.warnings) == 1 and "1 events were written by a newer disttutor" in progress.warnings[0]
+    assert [event for event in progress.all_events() if event["id"] in (strange["id"], newer["id"], more["id"])]
+    assert next(event for event in progress.all_events() if event["id"] == more["id"])["mood"] == "good"
+
+
+@pytest.mark.parametrize(("kind", "fields"), [
+    ("review", {"card": "a", "rating": 7}), ("review", {"rating": 3}), ("review", {"card": "a", "rating": True}),
+    ("review", {"card": "a", "rating": 3, "day": "yesterday"}), ("review", {"card": ["a"], "rating": 3}),
+    ("undo", {"review": 3}), ("setting", {"name": "buttons", "value": 17}), ("setting", {"name": ["x"], "value": 1}),
+    ("puzzle", {"puzzle": None}), ("lesson", {"lesson": "3"}), ("lesson", {"lesson": 3, "day": 5}),
+    ("adoption", {"old": "a"}), ("rejection", {}), ("review", {"card": "a", "rating": 3, "front": 3})])
+def test_an_event_with_damaged_fields_is_named_and_left_out(progress, clock, kind, fields):
+    progress.answer(A, EASY)
+    progress.solved("p")
+    event = make(kind, clock.moment, clock.moment.date(), clock.moment) | fields
+    (progress.folder / "damaged.jsonl").write_bytes(encode(event))
+    again = on_disk(progress)
+    assert len(again.warnings) == 1 and event["id"] in again.warnings[0]
+    assert again.puzzles == {"p"} and again.setting("buttons") == 2 and again.reviews[0].rating == EASY
+
+
+def test_fields_that_matter_less_are_left_out_alone(progress, clock):
+    event = make("review", clock.moment, clock.moment.date(), clock.moment, card="a", rating=3, confidence=60,
+                 right="yes", seconds="long", seed=[1], retention=0)
+    progress.folder.mkdir()
+    (progress.folder / "odd.jsonl").write_bytes(encode(event))
+    review, = on_disk(progress).reviews
+    assert (review.confidence, review.right, review.seconds, review.seed, review.retention) == (None,) * 4 + (0.9,)
+
+
+def test_a_place_that_cannot_be_written_is_said_and_nothing_is_lost_while_the_kernel_lives(tmp_path, clock):
+    (tmp_path / "file").write_text("")
+    progress = Progress(tmp_path / "file" / "home", clock=clock)
+    progress.answer(A, EASY)
+    progress.answer(B, EASY)
+    assert "kept in memory only" in progress.notice and set(progress.states) == {"a", "b"}
+    assert progress.undo().card == "b"
+    progress.refresh()
+    assert set(progress.states) == {"a"}
+    assert len(progress.all_events()) == 3
+    (tmp_path / "file").unlink()
+    progress.refresh()
+    assert progress.notice == "" and dict(on_disk(progress).states) == dict(progress.states)
+
+
+def test_reading_makes_no_folder(tmp_path):
+    progress = Progress(tmp_path / "none")
+    assert progress.due([A]) == [] and progress.warnings == [] and not (tmp_path / "none").exists()
+
+
+def test_here_is_one_for_each_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("DISTTUTOR_HOME", str(tmp_path / "one"))
+    progress = here()
+    Progress(tmp_path / "one").answer(A, EASY)
+    assert here() is progress and set(progress.states) == {"a"}
+    monkeypatch.setenv("DISTTUTOR_HOME", str(tmp_path / "two"))
+    assert here() is not progress and not here().states
+
+
+moments = st.integers(0, 10**5)
+happenings = st.lists(st.tuples(st.sampled_from(["review", "undo", "adoption", "rejection", "setting"]), moments,
+                                st.sampled_from("abc"), st.sampled_from("abc"), st.sampled_from(Rating)), max_size=12)
+
+
+@given(happenings, st.randoms(use_true_random=False))
+def test_the_order_of_taking_events_in_does_not_matter(happened, chance):
+    events = []
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    for kind, minutes, one, other, rating in happened:
+        moment = start + timedelta(minutes=minutes)
+        earlier = [event["id"] for event in events] or ["none"]
+        fields = {
+            "review": {"card": one, "rating": int(rating), "deck": "d", "kind": "basic", "front": f"{one}{minutes}"},
+            "undo": {"review": chance.choice(earlier)}, "rejection": {"adoption": chance.choice(earlier)},
+            "adoption": {"old": one, "new": other, "before": "x", "front": "y", "deck": "d", "kind": "basic",
+                         "ratio": 0.9},
+            "setting": {"name": "new_per_day", "value": int(rating)},
+        }[kind]
+        events.append(make(kind, moment, moment.date(), start - timedelta(1), **fields))
+    at_once, piecemeal = History(), History()
+    at_once.add(events)
+    for event in chance.sample(events, len(events)):
+        piecemeal.add([event])
+        assert piecemeal.states is not None                  # asked in between
+    assert dict(piecemeal.states) == dict(at_once.states) and piecemeal.reviews == at_once.reviews
+    assert piecemeal.settings == at_once.settings and piecemeal.adoptions == at_once.adoptions
+    assert sorted(map(str, piecemeal.asked)) == sorted(map(str, at_once.asked))
