@@ -34,6 +34,7 @@ STATES = {
     "learning": ("being learnt", mix("#ffffff", LOOKS["broadcast"].colour, 0.32)),
     "known": ("known", mix("#ffffff", LOOKS["all_reduce"].colour, 0.38)),
 }
+BLANK = "#ffffff"
 GROUND = "#eef1f5"
 NAME, NAME_LEADING = 12.0, 14.0
 MARK, MARK_AT = 5.5, 13.0                   # radius of the mark, and how far from the box's left border its centre is
@@ -42,8 +43,12 @@ GROUP = 11.0
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A box. place: column and row. state: one of `STATES`. share: how much of it is known, from 0 to 1. to_come: its
-    lesson is not there yet. gap: not 0 where the name is to be found; the box then shows this number."""
+    """A box.
+
+    place: column and row. state: one of `STATES`, or "" where it is not asked how well it is known. share: how much of
+    it is known, from 0 to 1. to_come: its lesson is not there yet. gap: not 0 where the name is to be found; the box
+    then shows this number.
+    """
 
     id: str
     name: str
@@ -100,7 +105,7 @@ def _check(nodes: Sequence[Node], joins: Sequence[Join]) -> None:
         if double := [value for value, times in Counter(values).items() if times > 1]:
             raise ValueError(f"two concepts have the {what} {double[0]!r}; each needs its own")
     for node in nodes:
-        if node.state not in STATES:
+        if node.state and node.state not in STATES:
             raise ValueError(f"{node.id}: unknown state {node.state!r}; there are {', '.join(STATES)}")
         if not 0 <= node.share <= 1:
             raise ValueError(f"{node.id}: its share is {node.share}, but a share lies between 0 and 1")
@@ -116,19 +121,20 @@ def shown(node: Node) -> list[str]:
 
 
 def _node(node: Node, area: Area, inside: bool) -> str:
-    fill = STATES[node.state][1]
+    fill = STATES[node.state][1] if node.state else BLANK
     dash = ' stroke-dasharray="5 3"' if node.to_come else ""
     rx = 7 if inside else BOX_HEIGHT / 2
     x, (_, y) = area.x + MARK_AT, area.middle
     inset = 0 if inside else 3                              # a round box is narrow at its corners
-    lines, centre = shown(node), area.x + (area.width if node.gap else MARK_AT + MARK + area.width) / 2
+    marked = bool(node.state) and not node.gap
+    lines, centre = shown(node), area.x + ((MARK_AT + MARK if marked else 0) + area.width) / 2
     first = y + 4 - NAME_LEADING * (len(lines) - 1) / 2
     return "".join([
         f'<g data-concept="{escape(node.id)}">',
         f'<rect x="{number(area.x)}" y="{number(area.y)}" width="{number(area.width)}" height="{number(area.height)}" '
         f'rx="{number(rx)}" fill="{PANEL if node.gap else fill}" stroke="{COOL if node.gap else outline(fill)}" '
         f'stroke-width="{1.8 if node.gap else 1.2}"{dash}/>',
-        "" if node.gap else _mark(node.state, x + inset, y),
+        _mark(node.state, x + inset, y) if marked else "",
         _bar(node, area),
         *(text(centre, first + NAME_LEADING * k, line, size=NAME, anchor="middle", bold=bool(node.gap),
                fill=COOL if node.gap else INK) for k, line in enumerate(lines)),
@@ -148,7 +154,7 @@ def _mark(state: str, x: float, y: float) -> str:
 
 def _bar(node: Node, area: Area) -> str:
     """What is known of it, as a bar along the box's foot."""
-    if node.gap or node.state == "new":
+    if node.gap or node.state in ("", "new"):
         return ""
     length = area.width - 2 * BOX_HEIGHT / 2
     left, y = area.x + BOX_HEIGHT / 2, area.y + area.height - 5
@@ -183,7 +189,7 @@ def _group_name(name: str, ground: Sequence[Area], taken: Sequence[Area], lines:
 
 def _legend(nodes: Sequence[Node], groups: Mapping[str, str]) -> Iterator[str]:
     x, y = EDGE - 12, 45.0
-    for state, (words, fill) in STATES.items():
+    for state, (words, fill) in STATES.items() if any(node.state for node in nodes) else ():
         yield rect(x, y - 8, 34, 16, fill=fill, stroke=outline(fill), rx=4) + _mark(state, x + 17, y)
         yield text(x + 40, y + 4, words, size=11)
         x += 40 + text_width(words, 11) + 16
@@ -198,14 +204,17 @@ def _legend(nodes: Sequence[Node], groups: Mapping[str, str]) -> Iterator[str]:
 
 def _counts(nodes: Sequence[Node]) -> str:
     states = Counter(node.state for node in nodes)
-    return listing([f"{states[state]} {words}" for state, (words, _) in STATES.items() if states[state]])
+    counts = [f"{states[state]} {words}" for state, (words, _) in STATES.items() if states[state]]
+    gaps = sum(bool(node.gap) for node in nodes)
+    return listing([f"{len(nodes)} concepts", *counts, *([f"{gaps} gaps"] if gaps else [])])
 
 
 def _alt(title: str, nodes: Sequence[Node], joins: Sequence[Join], groups: Mapping[str, str]) -> str:
     def told(members: Sequence[Node]) -> str:
-        return ", ".join(f"{' '.join(shown(node))} ({STATES[node.state][0]})" for node in members)
+        return ", ".join(f"{' '.join(shown(node))}{f' ({STATES[node.state][0]})' if node.state else ''}"
+                         for node in members)
 
     sorts = [(name, [node for node in nodes if node.group == key]) for key, name in groups.items()]
     sorts.append(("Neighbouring topics", [node for node in nodes if node.group not in groups]))
     grouped = ". ".join(f"{name}: {told(members)}" for name, members in sorts if members)
-    return f"{title}: {len(nodes)} concepts, {_counts(nodes)}, and {len(joins)} lines between them. {grouped}."
+    return f"{title}: {_counts(nodes)}; {len(joins)} lines between them. {grouped}."
