@@ -1,5 +1,7 @@
 """Number cards of lesson 08: what a stage holds, what it sends, and how old its weights are."""
 
+from functools import cache
+
 from disttutor.cards.number_card import NumberCards
 from disttutor.cost import model_states
 from disttutor.plans import BUBBLES, SCHEDULES, pipedream, pipeline_step, split_evenly, staleness
@@ -90,6 +92,7 @@ def one_f_one_b_saves(ranks, microbatches, size):
         "$p$ stages mein $p-1$ boundaries; har micro-batch har boundary ko ek baar forward, ek baar backward paar "
         "karta hai."),
     working=r"2 (<ranks> - 1) \cdot <microbatches>")
+@cache
 def pipeline_transfers(ranks, microbatches):
     step = pipeline_step(SCHEDULES["1F1B"](ranks, microbatches))
     return {"value": sum(op.kind == "send" for op in step)}
@@ -139,6 +142,7 @@ def stage_memory(billions, ranks):
         "beech stage <stage> apne weights ko kitni baar update karta hai?",
         "Is mini-batch se aage itne mini-batches raaste mein hain, har ek ek update karta hai: $p-1-s$."),
     working="<ranks> - 1 - <stage>")
+@cache         # a plan is long, and the questions are few
 def pipedream_staleness(ranks, stage):
     late = ranks            # a mini-batch that meets a full pipeline
     return {"value": staleness(pipedream(ranks, 2 * ranks))[stage, late]}

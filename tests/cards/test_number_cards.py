@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from number_cards_by_hand import BY_HAND
 
+from disttutor.cards.answers import check
 from disttutor.cards.card import ENGLISH, HINGLISH
 from disttutor.cards.mathematics import mathml
 from disttutor.cards.number_card import DECKS, rounded, written
@@ -104,11 +105,21 @@ WORDS = {"number-in-flight-gpipe", "number-row-parallel-shape", "number-heads-th
 def test_the_working_gives_the_answer(card):
     if card.id in WORDS:
         return
-    for seed in range(50):
+    for seed in range(30):
         drawn = card.draw(Random(seed))
         working = drawn.faces[ENGLISH].answer.rpartition("\n\n")[2].strip("$")
         formula = re.split(r" (?:=|\\approx) [\d.]+\$?", working)[0]
         assert _worked_out(formula) == pytest.approx(drawn.value, rel=drawn.tolerance or 1e-9, abs=1e-9), formula
+
+
+@CARDS
+def test_the_quiz_takes_what_the_solution_ends_with(card):
+    for seed in range(10):
+        drawn = card.draw(Random(seed))
+        face, value = drawn.faces[ENGLISH], _end(drawn.faces[ENGLISH].answer, drawn.unit)
+        assert check("number", face, f"{value} {drawn.unit}", drawn=drawn).right
+        assert check("number", face, f"{value}", drawn=drawn).right
+        assert not check("number", face, f"{1.03 * value + 1e-6} {drawn.unit}", drawn=drawn).right
 
 
 @CARDS
