@@ -68,7 +68,7 @@ class Progress:
 
     @property
     def states(self) -> Mapping[str, State]:
-        """The state of every card that was asked, by the card's id."""
+        """The state of every card that was asked, by the card's id: a view, in which later answers show."""
         with self._lock:
             return self._history.states
 
@@ -180,7 +180,8 @@ class Progress:
         """
         if name not in PREFERENCES:
             raise ValueError(f"there is no setting {name!r}; there are {', '.join(PREFERENCES)}")
-        value = self._history.settings.get(name, PREFERENCES[name].default if default is None else default)
+        with self._lock:
+            value = self._history.settings.get(name, PREFERENCES[name].default if default is None else default)
         return list(value) if isinstance(value, list) else value
 
     def set(self, name: str, value: Any) -> None:

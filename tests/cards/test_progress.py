@@ -1,5 +1,6 @@
 """Progress: what is due when, undo, settings, several kernels at once."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -268,6 +269,18 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_lost_while_the_ke
     (tmp_path / "file").unlink()
     progress.refresh()
     assert progress.notice == "" and dict(on_disk(progress).states) == dict(progress.states)
+
+
+def test_threads_of_one_kernel_lose_nothing(progress):
+    def work(number: int) -> int:
+        progress.answer(card(f"card-{number % 9}"), Rating(1 + number % 4))
+        progress.refresh()
+        return len(progress.reviews) + len(progress.due([A, B])) + progress.setting("buttons")
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(list(pool.map(work, range(200)))) == 200
+    assert len(on_disk(progress).reviews) == len(progress.reviews) == 200
+    assert dict(on_disk(progress).states) == dict(progress.states)
 
 
 def test_reading_makes_no_folder(tmp_path):

@@ -2,11 +2,12 @@
 
 from datetime import UTC, date, datetime, timedelta
 
+import fsrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disttutor.cards.scheduling import NEW, Rating, State, after, intervals, recall
+from disttutor.cards.scheduling import NEW, Rating, Reviewed, State, after, intervals, recall, replay
 
 NOON = datetime(2022, 11, 29, 12, 30, tzinfo=UTC)
 DAY = NOON.date()
@@ -105,6 +106,27 @@ def test_buttons_keep_their_order_and_days_come_tomorrow_or_later(history, card)
     assert waits[HARD] <= waits[GOOD] <= waits[EASY]
     assert waits[FORGOT] <= waits[HARD]
     assert all(wait < timedelta(hours=1) or wait >= timedelta(days=1) for wait in waits.values())
+
+
+@given(histories)
+def test_whole_days_give_what_fsrs_gives_for_times_that_many_days_apart(history):
+    scheduler, theirs = fsrs.Scheduler(enable_fuzzing=False), fsrs.Card(card_id=1)
+    ours, moment = NEW, NOON
+    for rating, gap in history:
+        moment += timedelta(days=gap)
+        theirs, _ = scheduler.review_card(theirs, fsrs.Rating(rating), moment)
+        ours = after(ours, rating, moment, moment.date(), "a", jitter=False)
+        due = moment + (ours.due_day - moment.date()) if ours.due_day else ours.due_at
+        assert (ours.stability, ours.difficulty, due) == (theirs.stability, theirs.difficulty, theirs.due)
+
+
+@given(histories, st.text(max_size=8))
+def test_a_history_replayed_at_once_is_the_same_as_step_by_step(history, card):
+    step_by_step, reviews, moment = replayed(history, card)[0], [], NOON
+    for rating, gap in history:
+        moment += timedelta(days=gap)
+        reviews.append(Reviewed(rating, moment, moment.date(), card))
+    assert replay(reviews) == step_by_step
 
 
 @given(histories, st.text(max_size=8))
