@@ -85,6 +85,11 @@ def test_the_texts_of_a_card_are_sound(card):
     assert all(text.isascii() for text in texts(card, HINGLISH))
 
 
+def test_the_gap_of_a_cloze_is_a_word_or_two_that_can_be_typed():
+    gaps = {card.id: face.missing for card in CARDS.values() if card.kind == "cloze" for face in card.faces.values()}
+    assert {id: gap for id, gap in gaps.items() if not re.fullmatch(r"[A-Za-z0-9]+([ -][A-Za-z0-9]+)?", gap)} == {}
+
+
 @pytest.mark.parametrize("card", CHOICES, ids=lambda card: card.id)
 def test_a_choice_has_unlike_options_and_a_reason_for_each_wrong_one(card):
     for face in card.faces.values():
