@@ -1,0 +1,130 @@
+// The quiz: shows what the kernel says, tells it what the learner does, and keeps the focus where it belongs. While it
+// has the focus JupyterLab's own keys rest (data-lm-suppress-shortcuts); Tab always goes on to the next element.
+
+const PATIENCE = 4000;      // milliseconds until the learner is told that the kernel does not answer
+const OF_A_FIELD = new Set(["Enter", "Escape"]);
+let quizzes = 0;
+
+function render({ model, el }) {
+  const name = `dq-${++quizzes}`;
+  const ui = { card: "", text: "", order: [], keys: false, busy: null };
+  const part = (tag, attributes = {}) => make(tag, attributes);
+  const top = part("div");
+  const question = part("div", { id: `${name}-question`, class: "dq-question" });
+  const work = part("div", { class: "dq-work" });
+  const hint = part("div", { class: "dq-hint", role: "alert" });
+  const answered = part("div", { role: "status", "aria-live": "polite" });
+  const said = part("div", { class: "dq-unseen", role: "status", "aria-live": "polite" });
+  const next = part("div", { class: "dq-work" });
+  const help = part("div");
+  const root = make("section", { class: "disttutor-quiz", role: "group", tabindex: "0",
+    "aria-roledescription": "flashcard", "aria-describedby": `${name}-question`, "data-lm-suppress-shortcuts": "true",
+    "aria-keyshortcuts": "Space 1 2 3 4 U H E ? Escape" }, top, question, work, hint, answered, next, help, said);
+  el.append(root);
+
+  const act = (message) => {
+    if (message.do === "keys") {
+      ui.keys = !ui.keys;
+      help.replaceChildren(...(ui.keys ? [keys()] : []));
+      return;
+    }
+    if (ui.busy) return;
+    ui.mine = true;
+    ui.busy = setTimeout(() => {
+      ui.busy = null;
+      hint.textContent = "The kernel does not answer. Is another cell running? After a restart, run this cell again.";
+    }, PATIENCE);
+    model.send(message);
+  };
+  const open = () => openLesson(model, model.get("shown").lesson, model.get("shown").section);
+
+  const moved = (from, to) => {
+    if (to < 0 || to >= ui.order.length) return;
+    const [place] = ui.order.splice(from, 1);
+    ui.order.splice(to, 0, place);
+    draw();
+    root.querySelector(`[data-place="${place}"]`)?.focus();
+    said.textContent = `now step ${to + 1} of ${ui.order.length}`;
+  };
+
+  function draw() {
+    const shown = model.get("shown");
+    const isShown = shown.phase === "shown";
+    if (ui.card !== shown.card) {
+      Object.assign(ui, { card: shown.card, text: "", order: (shown.steps ?? []).map(([place]) => place) });
+    }
+    const over = shown.phase === "done";
+    root.setAttribute("aria-label", over ? `${shown.title}, at the end`
+      : `Card ${Math.min(shown.finished + 1, shown.total)} of ${shown.total}`);
+    top.replaceChildren(...[...head(shown, act), ...notices(shown, act)].filter(Boolean));
+    question.lang = shown.language ?? "en";
+    question.replaceChildren(...(over ? [] : [
+      make("div", { class: "dq-task", lang: "en" }, TASKS[shown.kind]), rendered(shown.question)]));
+    work.lang = shown.language ?? "en";
+    work.replaceChildren(...(over ? end(shown, act) : isShown ? recalled(shown) : before(shown, ui, act, moved)));
+    hint.textContent = shown.hint;
+    answered.replaceChildren(...(isShown ? [answer(shown)] : []));
+    next.replaceChildren(...(isShown ? [...after(shown, act), ...origin(shown, open)] : []));
+    said.textContent = "";
+  }
+
+  // What the learner gave stays on the page below the question when the answer shows.
+  const recalled = (shown) => shown.kind === "choice" ? [choices(shown, act)]
+    : shown.given == null ? []
+    : shown.typed ? [field(shown, ui, act)]
+    : shown.kind === "order" ? [make("div", { class: "dq-label" }, "Your order"), steps(shown, ui, moved)] : [];
+
+  function settle() {
+    const { phase, kind } = model.get("shown");
+    const place = phase === "shown" ? next.querySelector(".dq-primary") ?? next.querySelector("[role=group]")
+      : phase === "sure" || phase === "done" ? work.querySelector(".dq-primary")
+      : work.querySelector(kind === "order" ? ".dq-step" : "input");
+    (place ?? root).focus({ preventScroll: phase === "asked" });
+    root.scrollIntoView({ block: "nearest" });
+  }
+
+  const changed = () => {
+    clearTimeout(ui.busy);
+    ui.busy = null;
+    const inside = ui.mine || root.contains(document.activeElement);
+    ui.mine = false;
+    draw();
+    if (inside) settle();
+  };
+
+  const leave = () => {
+    const cell = el.closest(".jp-Cell");
+    (cell ?? el.closest("[tabindex]") ?? document.body).focus();
+    if (root.contains(document.activeElement)) document.activeElement.blur();
+  };
+
+  root.addEventListener("keydown", (event) => {
+    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const typing = event.target.tagName === "INPUT";
+    // Letters by their place on the keyboard where the layout has none of its own, as a Devanagari layout.
+    const key = event.key === " " ? "Space" : /^[\x21-\x7e]$/.test(event.key) ? event.key.toUpperCase()
+      : event.key.length === 1 ? event.code.replace(/^Key|^Digit/, "") : event.key;
+    if (typing && !OF_A_FIELD.has(key)) return;
+    if (key === "Escape") {
+      event.preventDefault();
+      return typing ? root.focus() : leave();
+    }
+    if (event.repeat) return event.key.startsWith("Arrow") || event.preventDefault();    // a key held down is one press
+    if ((key === "Enter" || key === "Space") && event.target.closest("button, summary, a")) return;   // it clicks itself
+    const pressed = [...root.querySelectorAll("[data-keys]:not(:disabled)")].find((made) =>
+      made.dataset.keys.split(" ").some((one) => one.toUpperCase() === key.toUpperCase()));
+    if (pressed) {
+      event.preventDefault();
+      pressed.click();
+    } else if (key === "Space") event.preventDefault();     // the page must not scroll away under the quiz
+  });
+
+  model.on("change:shown", changed);
+  draw();
+  return () => {
+    clearTimeout(ui.busy);
+    model.off("change:shown", changed);
+  };
+}
+
+export default { render };
