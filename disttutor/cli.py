@@ -8,12 +8,15 @@ from rich.console import Console
 from rich.markup import escape
 
 from disttutor import __version__, lessons
+from disttutor.cards_command import cards
 
 app = typer.Typer(
     help="Distributed training, learnt by running it: real ranks, and a picture of what they did.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+app.add_typer(cards, name="cards")
 
 SIGNS = {"fine": "[green]  ok  [/green]", "note": "[yellow] note [/yellow]", "wrong": "[bold red] wrong[/bold red]"}
 

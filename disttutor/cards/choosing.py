@@ -31,6 +31,11 @@ def choose(cards: Iterable[Card], names: Sequence[str]) -> list[Card]:
     return [card for card in cards if chosen.intersection(_decks(card))]
 
 
+def heading(deck: str) -> str:
+    """A deck's name for people: disttutor/03-data-parallelism is 03 Data parallelism, flashcards/ai/gpu is ai / gpu."""
+    return " / ".join(map(title, deck.split("/")[1:])) or deck
+
+
 def title(part: str) -> str:
     """One part of a deck's name as a heading: 08-pipeline-parallelism is 08 Pipeline parallelism.
 

@@ -12,7 +12,7 @@ from disttutor.cards.origin import origin
     (3, "Why", "Lesson 03", ("Lesson 03, Why", "")),
     (3, "Why", "Course, lesson 03, Why", ("Lesson 03, Why", "")),
     (3, "Why", "Lesson 03, What it costs", ("Lesson 03, What it costs", "")),
-    (3, "Why", "Lesson 03; Li 2020", ("Lesson 03, Why", "Lesson 03; Li 2020")),
+    (3, "Why", "Lesson 03; Li 2020", ("Lesson 03, Why", "Li 2020")),
     (3, "Why", "Lesson 04, Look", ("Lesson 03, Why", "Lesson 04, Look")),
     (None, "Why", "Lesson 03", ("Why", "Lesson 03")),
     (None, "", "", ("", "")),

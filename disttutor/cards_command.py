@@ -1,0 +1,107 @@
+"""The command `disttutor cards`: a review in the terminal, and what else one does with cards outside of a notebook."""
+
+from collections import Counter
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from disttutor import cards_files
+from disttutor.cards_desk import all_cards, choose, console, fail, open_progress, say
+
+cards = typer.Typer(help="Review what is due, here in the terminal.", rich_markup_mode=None)
+cards.command()(cards_files.lint)
+cards.command()(cards_files.export)
+cards.command("import")(cards_files.take_in)
+
+Decks = Annotated[list[str] | None, typer.Option("--deck", "-d", help="Only this deck, as 03 or ai-ml; once for each.")]
+
+
+@cards.callback(invoke_without_command=True)
+def review(
+    context: typer.Context,
+    deck: Decks = None,
+    new: Annotated[int | None, typer.Option(min=0, help="At most so many cards that were never asked.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also cards that are not due.")] = False,
+) -> None:
+    """Review what is due, here in the terminal."""
+    if context.invoked_subcommand:
+        return
+    from disttutor.cards.review import Review
+    from disttutor.cards.summary import summary
+    from disttutor.cards_review import sit
+    from disttutor.cards_screen import narrow
+    from disttutor.keyboard import Keyboard
+
+    out = narrow(console())
+    progress = open_progress(out)
+    chosen = choose(out, all_cards(out, progress), deck)
+    sitting = Review(chosen, progress, new_limit=new, everything=everything)
+    if not sitting.total:
+        say(out, "Nothing is due now. To go through cards all the same: disttutor cards --all")
+    sit(sitting, out, Keyboard())
+    for sentence in summary(sitting, chosen):
+        out.print(Text(sentence))
+
+
+@cards.command()
+def stats(deck: Decks = None) -> None:
+    """Say how many cards of each deck are known, being learnt, new and due."""
+    from rich.table import Table
+
+    from disttutor.cards.choosing import heading
+    from disttutor.cards.knowledge import card_state
+    from disttutor.cards.summary import counted
+
+    out = console()
+    progress = open_progress(out)
+    chosen = choose(out, all_cards(out, progress), deck)
+    due, today, states = {card.id for card in progress.due(chosen)}, progress.today, progress.states
+    counts: dict[str, Counter[str]] = {}
+    for card in chosen:
+        counts.setdefault(card.deck, Counter()).update(
+            ["cards", card_state(states.get(card.id), today), *["due"] * (card.id in due)])
+    total = sum(counts.values(), Counter())
+    columns = ("cards", "known", "learning", "new", "due")
+    table = Table("deck")
+    for column in columns:
+        table.add_column(column, justify="right")
+    rows = [(heading(deck), count) for deck, count in sorted(counts.items())]
+    for name, count in [*rows, *[("all of them", total)] * (len(rows) > 1)]:
+        table.add_row(Text(name), *(str(count[column]) for column in columns))
+    out.print(table)
+    say(out, f"{counted(len(progress.reviews), 'review')} on {counted(len(progress.study_days()), 'day')} until now.")
+    say(out, f"Due now: {counted(total['due'], 'card')}. To be asked: disttutor cards")
+
+
+@cards.command()
+def settings(
+    name: Annotated[str | None, typer.Argument(help="Which one; without it all are listed.")] = None,
+    value: Annotated[str | None, typer.Argument(help="What it shall be.")] = None,
+) -> None:
+    """Say how the quiz is set, or set it, for example: disttutor cards settings buttons 4"""
+    from disttutor.cards.preferences import PREFERENCES
+
+    out = console()
+    progress = open_progress(out)
+    if name is not None and value is not None:
+        try:
+            progress.set(name, _typed(value))
+        except ValueError as error:
+            fail(out, f"It stays as it is: {error}.")
+    for shown in PREFERENCES if name is None else [name]:
+        try:
+            say(out, f"{shown}: {progress.setting(shown)}  ({PREFERENCES[shown].words})")
+        except ValueError as error:
+            fail(out, f"Nothing to show: {error}.")
+
+
+def _typed(text: str) -> object:
+    """Numbers, yes and no as what they mean; anything else as text."""
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    return value if isinstance(value, bool | int | float) else text

@@ -1,0 +1,59 @@
+"""What every command about cards begins with: something to speak with, the learner's progress, and the cards."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from disttutor.cards import Card
+    from disttutor.cards.progress import Progress
+
+
+def console(*, stderr: bool = False) -> Console:
+    """What to speak with. A letter that this terminal does not have is no reason to stop."""
+    for stream in (sys.stdin, sys.stdout):
+        stream.reconfigure(errors="replace")
+    return Console(highlight=False, stderr=stderr)
+
+
+def say(to: Console, text: str, style: str = "") -> None:
+    """A text with names in it, which must be neither broken in two nor taken for marks."""
+    to.print(Text(text, style), soft_wrap=True)
+
+
+def fail(to: Console, *lines: str) -> NoReturn:
+    """Say what is wrong and what would work, and end with 2."""
+    for line in lines:
+        say(to, line)
+    raise typer.Exit(2)
+
+
+def open_progress(to: Console) -> "Progress":
+    """The learner's progress; what stands in its way is said."""
+    from disttutor.cards.progress import here
+
+    progress = here()
+    for warning in filter(None, [progress.notice, *progress.warnings]):
+        say(to, warning, "yellow")
+    return progress
+
+
+def all_cards(to: Console, progress: "Progress") -> "list[Card]":
+    """Cards of the course and of the learner's notes; what is odd about the notes is said."""
+    from disttutor.cards import our_cards
+
+    return list(our_cards())
+
+
+def choose(to: Console, cards: "Sequence[Card]", decks: Sequence[str] | None) -> "list[Card]":
+    """The cards of these decks, or all. Ends the command where there is no such deck."""
+    from disttutor.cards import choosing
+
+    try:
+        return choosing.choose(cards, decks or [])
+    except choosing.UnknownDeck as error:
+        fail(to, str(error))
