@@ -14,6 +14,7 @@ from torch import Tensor
 
 from disttutor.figures import compare
 from disttutor.labs.data_parallelism import calmest, predict
+from disttutor.labs.guess import Guess
 from disttutor.labs.lab import Lab
 from disttutor.labs.page import Table, Timed
 from disttutor.labs.pipelines import apart, milliseconds
@@ -56,6 +57,19 @@ ORDERS = {
         "Four computers with enough memory, but the line between them is slow.",
         Machine(Device(1e8, "device"), Link(3e-3, 2e6, "link")), 4, 0.170, 20e6),
 }
+
+
+def guess_school() -> Guess:
+    """What fits into a small memory?"""
+    return Guess(
+        "Four computers with 2 MB of memory each are to train a model whose weights, gradients and optimizer states "
+        "take 2.6 MB. A batch of 16 texts makes 13 MB of activations in all. Which plan has a chance?",
+        ["data parallelism on all four, 4 texts each",
+         "a pipeline: all forwards of 16 micro-batches, then all backwards",
+         "a pipeline: 16 micro-batches, each backward as soon as it can"],
+        right="a pipeline: 16 micro-batches, each backward as soon as it can",
+        why="Copies of 2.6 MB do not fit into 2. A quarter of the layers takes 0.65 MB, but with all forwards first a "
+            "stage keeps a quarter of 13 MB. One forward, one backward keeps at most 4 of the 16 texts.")
 
 
 def network() -> SmallGPT:
