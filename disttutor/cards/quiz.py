@@ -8,7 +8,6 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -22,6 +21,7 @@ from disttutor.cards.decks import our_cards
 from disttutor.cards.quiz_view import view
 from disttutor.cards.review import Phase, Review
 from disttutor.cards.scheduling import Rating
+from disttutor.cards.shelf import every_card
 from disttutor.cards.summary import summary
 
 PARTS = ("open_lesson.js", "quiz_parts.js", "quiz.js")      # one after the other they are the browser's side
@@ -125,24 +125,8 @@ def quiz(lesson: int) -> Quiz:
 def review() -> Quiz:
     """A quiz over everything that is due, then some new cards: the course's cards, and those of the learner's notes."""
     here = progress.here()
-    cards, remarks = _notes(here.setting("notes_folders"))
-    known = {card.id for card in our_cards()}
-    cards = [*our_cards(), *(card for card in cards if card.id not in known)]
+    cards, remarks = every_card(here)
     return Quiz(cards, "Review", adoptions=here.adopt(cards), remarks=remarks)
-
-
-def _notes(folders: Sequence[str]) -> tuple[list[Card], list[str]]:
-    """The cards of the learner's notes, and sentences about what could not be read."""
-    from disttutor.cards.notes_folder import read_folder
-
-    cards: list[Card] = []
-    remarks: list[str] = []
-    for folder in folders:
-        found, diagnostics = read_folder(Path(folder).expanduser())
-        cards += found
-        remarks += [f"{name}: {len(lines)} lines that look like cards and are none; disttutor cards lint names them."
-                    for name, lines in diagnostics.items() if lines]
-    return cards, remarks
 
 
 @cache
