@@ -36,8 +36,9 @@ def calibration_curve(levels: Sequence[Level], *,
         ax.text(x, y, words, color=MUTED, fontsize=9, ha="center", va="center")
     sure = [level.confidence for level in levels]
     right = [100 * level.right / level.count for level in levels]
-    bars = [[r - 100 * level.low for r, level in zip(right, levels, strict=True)],
-            [100 * level.high - r for r, level in zip(right, levels, strict=True)]]
+    # Where all answers were right, rounding may leave the interval's end a hair beside the share.
+    bars = [[max(0.0, r - 100 * level.low) for r, level in zip(right, levels, strict=True)],
+            [max(0.0, 100 * level.high - r) for r, level in zip(right, levels, strict=True)]]
     ax.errorbar(sure, right, yerr=bars, color=SERIES[0], marker="o", markersize=7, linewidth=1.8, elinewidth=1.4,
                 capsize=4)
     ax.set_xlim(0, 100)

@@ -217,4 +217,5 @@ def _alt(title: str, nodes: Sequence[Node], joins: Sequence[Join], groups: Mappi
     sorts = [(name, [node for node in nodes if node.group == key]) for key, name in groups.items()]
     sorts.append(("Neighbouring topics", [node for node in nodes if node.group not in groups]))
     grouped = ". ".join(f"{name}: {told(members)}" for name, members in sorts if members)
-    return f"{title}: {_counts(nodes)}; {len(joins)} lines between them. {grouped}."
+    lines = f"{len(joins)} line{'' if len(joins) == 1 else 's'}"
+    return f"{title}: {_counts(nodes)}; {lines} between them. {grouped}."

@@ -32,7 +32,7 @@ def study_days(studied: Collection[date], today: date, *, weeks: int = 4) -> Svg
     said = ", ".join(f"{day.day} {day:%B}" for day in seen) or "none"
     width = 2 * EDGE + NAMES + 7 * CELL + 6 * GAP
     return drawing(parts, int(width), 2 * EDGE + HEAD + weeks * (CELL + GAP) - GAP,
-                   alt=f"Days of the last {weeks} weeks on which you studied: {said}.",
+                   alt=f"Days on which you studied, in {weeks} week{'' if weeks == 1 else 's'} to today: {said}.",
                    plain=f"You studied on {len(seen)} of the {(today - monday).days + 1} days"
                          f" since {monday.day} {monday:%B}.")
 

@@ -89,7 +89,7 @@ def _letter(k: int) -> str:
 def _name_gap(id: str, number: int, words: tuple[str, ...]) -> Gap:
     edges = list(neighbours(id))
     mark = f"gap {number}"
-    seen = [f"{_name(edge.start, id, mark)} {edge.label} {_name(edge.end, id, mark)}" for edge in edges]
+    seen = [f"{_name(edge.start, id, mark)} → {edge.label} → {_name(edge.end, id, mark)}" for edge in edges]
     return Gap(mark, f"Which concept is it? {'; '.join(seen)}.", BY_ID[id].en, words,
                {tag: [edge.meaning[tag] for edge in edges] for tag in (ENGLISH, HINGLISH)}, BY_ID[id].meaning[ENGLISH])
 
@@ -100,6 +100,6 @@ def _name(id: str, hidden: str, mark: str) -> str:
 
 def _line_gap(edge: Edge, letter: str, words: tuple[str, ...]) -> Gap:
     start, end = BY_ID[edge.start], BY_ID[edge.end]
-    return Gap(f"({letter})", f"What joins these two? {start.en} ({letter}) {end.en}.", edge.label, words,
+    return Gap(f"({letter})", f"What joins these two? {start.en} → ({letter}) → {end.en}.", edge.label, words,
                {tag: [edge.meaning[tag]] for tag in (ENGLISH, HINGLISH)},
                f"{start.en}: {start.meaning[ENGLISH]} {end.en}: {end.meaning[ENGLISH]}")

@@ -12,8 +12,9 @@ from disttutor.cards.concepts import BY_ID, CONCEPTS, EDGES, GROUPS, ConceptErro
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 OWN = """distributed-training computation memory data data-parallelism model-parallelism tensor-parallelism
-    pipeline-parallelism micro-batches bubble hybrid-parallelism mesh zero activation-checkpointing long-sequences experts
-    collectives all-reduce ring-all-reduce interconnect overlap communication-overhead speedup efficiency scaling-wall
+    pipeline-parallelism micro-batches bubble hybrid-parallelism mesh zero activation-checkpointing long-sequences
+    experts collectives all-reduce ring-all-reduce interconnect overlap communication-overhead speedup efficiency
+    scaling-wall
     gradient-accumulation batch-size synchronous asynchronous choosing fault-tolerance frameworks reproducibility"""
 CONNECTIONS = {"neural-network-basics", "batch-normalization", "optimizers", "transformers", "gpu-acceleration",
                "training-at-scale"}
