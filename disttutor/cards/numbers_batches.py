@@ -169,8 +169,8 @@ def learning_rate(rate, batch, times):
     en=("A data set has <samples> samples. <ranks> data-parallel ranks bring <own> each to every update. How many "
         "updates does one pass over the data make?",
         "Samples over the global batch; one rank alone would make <alone> updates."),
-    hi=("Data set mein <samples> samples hain. <ranks> data-parallel ranks har update mein <own>-<own> samples laate "
-        "hain. Poore data par ek baar jaane mein kitne updates hote hain?",
+    hi=("Data set mein <samples> samples hain. <ranks> data-parallel ranks mein har ek har update ke liye "
+        "<own> samples laata hai. Poore data par ek baar jaane mein kitne updates hote hain?",
         "Samples ko global batch se divide karo; akela ek rank <alone> updates karta."),
     working=r"\frac{<samples>}{<own> \cdot <ranks>}")
 def updates_per_epoch(updates, own, ranks):

@@ -86,10 +86,11 @@ def checkpointing_cannot_help(billions, capacity):
     concepts=("frameworks", "zero"), family="zero-stages", unit="GB",
     choices={"billions": (1.5, 3, 7, 13), "ranks": (4, 8, 16, 64)},
     en=("PyTorch's FSDP shards a model of <billions> billion parameters fully over <ranks> ranks: weights, gradients "
-        "and Adam's two moments, all in float32. How many GB ($10^9$ bytes) lie on each rank between steps?",
+        "and Adam's two moments, all in float32. How many GB ($10^9$ bytes) does each rank hold just before an update?",
         "Full sharding is ZeRO stage 3: each rank holds one of $n$ parts of everything."),
     hi=("PyTorch ka FSDP <billions> billion parameters ke model ko <ranks> ranks par poora shard karta hai: weights, "
-        "gradients aur Adam ke do moments, sab float32 mein. Steps ke beech har rank par kitne GB ($10^9$ bytes) hain?",
+        "gradients aur Adam ke do moments, sab float32 mein. Update se theek pehle har rank kitne GB ($10^9$ bytes) "
+        "rakhta hai?",
         "Poori sharding matlab ZeRO stage 3: har rank har cheez ka $n$ mein se ek hissa rakhta hai."),
     working=r"\frac{<billions> \cdot (4 + 4 + 8)}{<ranks>}")
 def fsdp_memory(billions, ranks):
