@@ -1,27 +1,27 @@
 """The command `disttutor cards`: a review in the terminal, and what else one does with cards outside of a notebook."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.text import Text
 
 from disttutor import cards_files
-from disttutor.cards_desk import all_cards, choose, console, fail, open_progress, say
+from disttutor.cards_desk import Decks, all_cards, choose, console, fail, open_progress, say, say_if_lost
 
 cards = typer.Typer(help="Review what is due, here in the terminal.", rich_markup_mode=None)
 cards.command()(cards_files.lint)
 cards.command()(cards_files.export)
 cards.command("import")(cards_files.take_in)
 
-Decks = Annotated[list[str] | None, typer.Option("--deck", "-d", help="Only this deck, as 03 or ai-ml; once for each.")]
-
 
 @cards.callback(invoke_without_command=True)
 def review(
     context: typer.Context,
     deck: Decks = None,
-    new: Annotated[int | None, typer.Option(min=0, help="At most so many cards that were never asked.")] = None,
+    new: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most N cards never asked before.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also cards that are not due.")] = False,
 ) -> None:
     """Review what is due, here in the terminal."""
@@ -29,19 +29,22 @@ def review(
         return
     from disttutor.cards.review import Review
     from disttutor.cards.summary import summary
-    from disttutor.cards_review import sit
+    from disttutor.cards_review import confirm, sit
     from disttutor.cards_screen import narrow
     from disttutor.keyboard import Keyboard
 
-    out = narrow(console())
+    out, keyboard = narrow(console()), Keyboard()
     progress = open_progress(out)
-    chosen = choose(out, all_cards(out, progress), deck)
+    cards = all_cards(out, progress)
+    chosen = choose(out, cards, deck)
+    confirm(progress, progress.adopt(cards), out, keyboard)
     sitting = Review(chosen, progress, new_limit=new, everything=everything)
     if not sitting.total:
         say(out, "Nothing is due now. To go through cards all the same: disttutor cards --all")
-    sit(sitting, out, Keyboard())
+    sit(sitting, out, keyboard)
     for sentence in summary(sitting, chosen):
         out.print(Text(sentence))
+    say_if_lost(out, progress)
 
 
 @cards.command()
@@ -75,6 +78,49 @@ def stats(deck: Decks = None) -> None:
 
 
 @cards.command()
+def notes(
+    folder: Annotated[Path | None, typer.Argument(help="A folder with Markdown notes, or one note.")] = None,
+    forget: Annotated[bool, typer.Option("--forget", help="Ask the cards of FOLDER no longer.")] = False,
+) -> None:
+    """Ask the cards of your own notes too, for example: disttutor cards notes ~/vault
+
+    The notes are read anew each time, and never written to. Without FOLDER, say which ones are read.
+    """
+    out = console()
+    progress = open_progress(out)
+    folders = progress.setting("notes_folders")
+    if folder is None:
+        for name in folders:
+            _tell(out, name)
+        if not folders:
+            say(out, "No notes of yours are read. To change that: disttutor cards notes FOLDER")
+        return
+    name = str(folder.expanduser().absolute())
+    if forget and name not in folders:
+        fail(out, f"{name} is not read anyway; what is read: {', '.join(folders) or 'nothing'}.")
+    if not forget and not Path(name).exists():
+        fail(out, f"{name} is not there. Name the folder in which your notes are.")
+    progress.set("notes_folders", [other for other in folders if other != name] + [name] * (not forget))
+    if forget:
+        say(out, f"{name} is read no longer. What you have learnt of its cards is kept.")
+    else:
+        _tell(out, name)
+    say_if_lost(out, progress)
+
+
+def _tell(out: Console, name: str) -> None:
+    """How many cards a folder has, and which lines look like cards and are none."""
+    from disttutor.cards.notes_folder import read_folder
+    from disttutor.cards.summary import counted
+
+    cards, diagnostics = read_folder(Path(name))
+    say(out, f"{name}: {counted(len(cards), 'card')}")
+    for file, found in diagnostics.items():
+        for lost in (diagnostic for diagnostic in found if diagnostic.lost):
+            say(out, f"  {file}:{lost.line}: no card: {lost.reason}")
+
+
+@cards.command()
 def settings(
     name: Annotated[str | None, typer.Argument(help="Which one; without it all are listed.")] = None,
     value: Annotated[str | None, typer.Argument(help="What it shall be.")] = None,
@@ -94,6 +140,7 @@ def settings(
             say(out, f"{shown}: {progress.setting(shown)}  ({PREFERENCES[shown].words})")
         except ValueError as error:
             fail(out, f"Nothing to show: {error}.")
+    say_if_lost(out, progress)
 
 
 def _typed(text: str) -> object:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -11,6 +11,9 @@ from rich.text import Text
 if TYPE_CHECKING:
     from disttutor.cards import Card
     from disttutor.cards.progress import Progress
+
+Decks = Annotated[list[str] | None, typer.Option("--deck", "-d", metavar="DECK",
+                                                 help="Only this deck, as 03 or ai-ml; may be given several times.")]
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -37,16 +40,25 @@ def open_progress(to: Console) -> "Progress":
     from disttutor.cards.progress import here
 
     progress = here()
-    for warning in filter(None, [progress.notice, *progress.warnings]):
+    for warning in progress.warnings:
         say(to, warning, "yellow")
     return progress
 
 
+def say_if_lost(to: Console, progress: "Progress") -> None:
+    """Say why what was done is not kept, if it is not: that shows only once something is to be written."""
+    if progress.notice:
+        say(to, progress.notice, "bold yellow")
+
+
 def all_cards(to: Console, progress: "Progress") -> "list[Card]":
     """Cards of the course and of the learner's notes; what is odd about the notes is said."""
-    from disttutor.cards import our_cards
+    from disttutor.cards.shelf import every_card
 
-    return list(our_cards())
+    cards, remarks = every_card(progress)
+    for remark in remarks:
+        say(to, remark, "yellow")
+    return cards
 
 
 def choose(to: Console, cards: "Sequence[Card]", decks: Sequence[str] | None) -> "list[Card]":

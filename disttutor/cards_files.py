@@ -7,28 +7,31 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from disttutor.cards_desk import all_cards, choose, console, fail, open_progress, say
+from disttutor.cards_desk import Decks, all_cards, choose, console, fail, open_progress, say
 from disttutor.files import write_whole
 
 # What a file of each format is called if it is given no name, and what a name says of the format.
 NAMES = {"apkg": "disttutor.apkg", "tsv": "disttutor.tsv", "markdown": "disttutor.md"}
 FORMATS = {".apkg": "apkg", ".tsv": "tsv", ".txt": "tsv", ".md": "markdown", ".markdown": "markdown"}
+WRITTEN = {".md", ".markdown", ".toml"}
 PROGRESS = "disttutor-progress.json"
 
 Target = Annotated[Path | None, typer.Argument(help="Where to; - is standard output.", show_default=NAMES["apkg"])]
+FormatName = Annotated[str, typer.Option(metavar="FORMAT",
+                                         help=f"One of {', '.join(NAMES)}; by default what FILE ends in.")]
+Linted = Annotated[list[Path], typer.Argument(metavar="FILE", help="Notes (.md), decks (.toml), or folders of them.")]
 Exported = Annotated[Path, typer.Argument(help="What disttutor cards export --progress has made.")]
 
 
-def lint(files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Notes (.md) or decks (.toml).")]) -> None:
+def lint(files: Linted) -> None:
     """Say what is wrong with cards that you write, and what may be better. Ends with 1 if something is wrong."""
     from disttutor.cards.lint import lint_file
 
     out = console()
     for file in files:
-        if not file.is_file():
-            what = "is a folder: name the files in it" if file.is_dir() else "is not there"
-            fail(out, f"{file} {what}. For example: disttutor cards lint notes/*.md")
-    findings = [(file, finding) for file in files for finding in lint_file(file)]
+        if not file.exists():
+            fail(out, f"{file} is not there. Name a note or a deck, for example: disttutor cards lint notes/today.md")
+    findings = [(file, finding) for named in files for file in _written(named) for finding in lint_file(file)]
     for file, finding in findings:
         say(out, f"{file}:{finding.line}: {finding.level}: {finding.text}")
     raise typer.Exit(any(finding.level == "error" for _, finding in findings))
@@ -36,8 +39,8 @@ def lint(files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="No
 
 def export(
     file: Target = None,
-    format: Annotated[str, typer.Option(help=f"One of {', '.join(NAMES)}; by default what FILE ends in.")] = "",
-    deck: Annotated[list[str] | None, typer.Option("--deck", "-d", help="Only this deck; once for each.")] = None,
+    format: FormatName = "",
+    deck: Decks = None,
     hinglish: Annotated[bool, typer.Option("--hinglish", help="In markdown, which has one language.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Markdown over a file that is there already.")] = False,
     progress: Annotated[bool, typer.Option("--progress", help="Not the cards, but what you have answered.")] = False,
@@ -72,7 +75,15 @@ def take_in(file: Exported) -> None:
         fail(out, f"{error}.", "Make it anew on the other computer: disttutor cards export --progress FILE")
     except OSError as error:
         fail(out, f"{error.filename or file} cannot be read or written: {error.strerror or error}.")
-    say(out, f"{count} entries are new here." if count else "All of it was here already.")
+    say(out, f"{_entries(count)} new here." if count else "All of it was here already.")
+
+
+def _written(path: Path) -> list[Path]:
+    """A file itself; of a folder all notes and decks below it that are not hidden."""
+    if not path.is_dir():
+        return [path]
+    below = [file for file in path.rglob("*") if file.suffix.lower() in WRITTEN and file.is_file()]
+    return sorted(file for file in below if not any(part.startswith(".") for part in file.relative_to(path).parts))
 
 
 def _format(out: Console, file: Path | None) -> str:
@@ -111,7 +122,11 @@ def _export_progress(out: Console, file: Path) -> None:
         count = transfer.export(open_progress(out), file)
     except OSError as error:
         _no_place(out, file, error, PROGRESS)
-    say(out, f"{count} entries are in {file}. On another computer: disttutor cards import {file.name}")
+    say(out, f"{_entries(count)} in {file}. On another computer: disttutor cards import {file.name}")
+
+
+def _entries(count: int) -> str:
+    return "1 entry is" if count == 1 else f"{count} entries are"
 
 
 def _no_place(out: Console, file: Path, error: OSError, name: str) -> NoReturn:

@@ -1,14 +1,16 @@
 """A sitting in the terminal: one card after the other, by keys, or by lines where the answers come from a pipe."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from rich.console import Console
 
 from disttutor import cards_screen as screen
+from disttutor.cards.adoptions import Adoption
 from disttutor.cards.answers import AnswerError
 from disttutor.cards.card import ENGLISH, HINGLISH
+from disttutor.cards.progress import Progress
 from disttutor.cards.review import TYPED, Phase, Review
 from disttutor.cards.reviews import CONFIDENCES
 from disttutor.cards.scheduling import Rating
@@ -33,6 +35,18 @@ def sit(review: Review, console: Console, keyboard: Keyboard) -> None:
         _Sitting(review, console, keyboard).go_on()
     except (_Left, EOFError, KeyboardInterrupt):
         console.print()
+
+
+def confirm(progress: Progress, adoptions: Sequence[Adoption], console: Console, keyboard: Keyboard) -> None:
+    """Say which edited cards went on with the history of older ones, and undo what the learner does not want."""
+    for adoption in adoptions:
+        screen.said(console, adoption.sentence)
+        screen.keys(console, "Are they one card?", {"Enter": "yes", "n": "no, begin anew"}, {})
+        try:
+            if keyboard.key() == "n":
+                progress.reject(adoption)
+        except (EOFError, KeyboardInterrupt):
+            return
 
 
 class _Sitting:
