@@ -3,10 +3,11 @@
 import re
 from dataclasses import dataclass
 
-from disttutor.cards.deck_tags import closing_tags, decks_of, opening_tags
+from disttutor.cards.deck_tags import closing_tags, decks_of, opening_tags, without_space
 
 _MARKER = r"\s*+(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))(?:[ \t]++\[[^\]\n]\](?=[ \t]))?+"
 _MARKERS = re.compile(rf"(?:{_MARKER})*+\s*+")
+_SPACE = re.compile(r"\s*+")
 _BLOCK_ID = re.compile(r"\^([A-Za-z0-9-]++)")
 
 
@@ -22,34 +23,39 @@ class Trimmed:
 
 def markers(masked: str) -> int:
     """How many letters of list, number, task and quote markers a line begins with, white space included."""
-    match = _MARKERS.match(masked)
-    return match.end() if match else 0
+    return _end_of(_MARKERS, masked, 0)
+
+
+def _end_of(pattern: re.Pattern[str], masked: str, at: int) -> int:
+    match = pattern.match(masked, at)
+    return match.end() if match else at
 
 
 def open_edge(text: str, masked: str, *, with_markers: bool) -> Trimmed:
     """Without the white space and the deck tags at its start; with_markers: without list and quote markers too."""
-    at, decks = 0, ""
+    at, tags = 0, []
     while True:
         before = at
-        at += markers(masked[at:]) if with_markers else len(masked) - at - len(masked[at:].lstrip())
-        tags = opening_tags(masked[at:])
-        decks += masked[at:at + tags]
-        at += tags
+        at = _end_of(_MARKERS if with_markers else _SPACE, masked, at)
+        tags_end = opening_tags(masked, at)
+        tags.append(masked[at:tags_end])
+        at = tags_end
         if at == before:
-            return Trimmed(text[at:], masked[at:], decks_of(decks) if decks else ())
+            return Trimmed(text[at:], masked[at:], decks_of(" ".join(tags)))
 
 
 def close_edge(text: str, masked: str) -> Trimmed:
-    """Without deck tags and one block id at its end, in whatever order they stand."""
-    end, block_id, decks = len(masked.rstrip()), "", ""
+    """Without deck tags and block ids at its end, in whatever order they stand. The last block id counts."""
+    end, block_id = without_space(masked, len(masked)), ""
+    tags: list[str] = []
     while True:
         before = end
-        if "#" in masked and (cut := closing_tags(masked[:end])) < end:
-            decks = f"{masked[cut:end]} {decks}"
-            end = cut
-        caret = masked.rfind("^", 0, end) if not block_id else -1
+        cut = closing_tags(masked, end)
+        tags.append(masked[cut:end])
+        end = cut
+        caret = masked.rfind("^", 0, end)
         if caret >= 0 and (caret == 0 or masked[caret - 1].isspace()):
             if match := _BLOCK_ID.fullmatch(masked, caret, end):
-                block_id, end = match[1], len(masked[:caret].rstrip())
+                block_id, end = block_id or match[1], without_space(masked, caret)
         if end == before:
-            return Trimmed(text[:end], masked[:end], decks_of(decks), block_id)
+            return Trimmed(text[:end], masked[:end], decks_of(" ".join(reversed(tags))), block_id)

@@ -41,7 +41,7 @@ def has_marks(masked: str, marks: Iterable[str]) -> bool:
 
 def find_deletions(text: str, masked: str, marks: Iterable[str] = ("==",)) -> list[Deletion]:
     """The deletions of a paragraph, by the marks that are asked for: `==`, `**`, `{{`. masked: the text with NULs for
-    what is no prose. A mark touches its words, stays in its line, and does not stand between two comparisons as in `a==b or c==d`.
+    what is no prose. A mark touches its words, stays in its line, and does not compare as in `a==b or c==d`.
     """
     found = [spot for mark in marks for spot in (_in_braces(masked) if mark == "{{" else _in_pairs(masked, mark))]
     deletions: list[Deletion] = []

@@ -29,18 +29,24 @@ def is_tag_line(line: str) -> bool:
     return line[:1] == "#" and bool(_TAG_LINE.fullmatch(line) and DECK_TAG.search(line))
 
 
-def opening_tags(text: str) -> int:
-    """How many letters at the start of the text are deck tags, with the white space after them."""
-    match = _OPENING.match(text) if text[:1] == "#" else None
-    return match.end() if match else 0
+def opening_tags(text: str, at: int) -> int:
+    """Where the deck tags that begin at a place of the text end, with white space after them; that place for none."""
+    match = _OPENING.match(text, at)
+    return match.end() if match else at
 
 
-def closing_tags(text: str) -> int:
-    """Where in the text its last deck tags begin; its length where it ends with none. White space counts with them."""
-    end = len(text.rstrip())
-    while (start := text.rfind("#", 0, end)) >= 0 and _CLOSING.search(text[start - 1 if start else 0:end]):
-        end = len(text[:start].rstrip())
-    return end if end < len(text.rstrip()) else len(text)
+def closing_tags(text: str, end: int) -> int:
+    """Where the deck tags that end at a place of the text begin, with white space before them; that place for none."""
+    while (start := text.rfind("#", 0, end)) >= 0 and _CLOSING.search(text[max(0, start - 1):end]):
+        end = without_space(text, start)
+    return end
+
+
+def without_space(text: str, end: int) -> int:
+    """Where white space begins that ends at a place of the text."""
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end
 
 
 def tag_line(decks: Iterable[str]) -> str:

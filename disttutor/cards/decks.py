@@ -26,6 +26,7 @@ from disttutor.cards.card import ENGLISH, GAP, HINGLISH, KINDS, Card, Face, Opti
 LANGUAGES = {"en": ENGLISH, "hi": HINGLISH}
 _OF_A_DECK = {"deck", "lesson", "card"}
 _OF_A_CARD = {"id", "kind", "en", "hi", "section", "source", "concepts", "family", "option", "step", "deck", "lesson"}
+_TEXTS = ("id", "kind", "deck", "section", "source", "family")
 _MARKED = re.compile(r"==(\S(?:.*?\S)?)==")
 
 
@@ -37,10 +38,12 @@ def read_deck(text: str, name: str = "deck") -> list[Card]:
     """The cards of a deck written as TOML; `name` is used in errors. Raises DeckError."""
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers of too many digits, and brackets nested too deep
         raise DeckError(f"{name} is not TOML: {error}") from None
     _known(table, _OF_A_DECK, name)
-    cards = [_card(entry, table, f"{name}, card {number}") for number, entry in enumerate(table.get("card", ()), 1)]
+    _typed(table, name)
+    cards = [_card(entry, table, f"{name}, card {number}")
+             for number, entry in enumerate(_tables(table, "card", name), 1)]
     check_unique(cards, name)
     return cards
 
@@ -72,8 +75,29 @@ def _known(table: dict[str, Any], names: set[str], where: str) -> None:
         raise DeckError(f"{where}: unknown {', '.join(strange)}; what can stand here: {', '.join(sorted(names))}")
 
 
+def _tables(table: dict[str, Any], name: str, where: str) -> list[dict[str, Any]]:
+    """The tables that stand below a name, none where it is missing."""
+    tables = table.get(name, [])
+    if not (isinstance(tables, list) and all(isinstance(entry, dict) for entry in tables)):
+        raise DeckError(f"{where}: {name} must be tables, each below a line that names it in double brackets")
+    return tables
+
+
+def _typed(table: dict[str, Any], where: str) -> None:
+    """Raises DeckError where a plain value is of another type than it has to be."""
+    for name in _TEXTS:
+        if not isinstance(table.get(name, ""), str):
+            raise DeckError(f"{where}: {name} is {table[name]!r}, and must be a text in quotation marks")
+    if type(table.get("lesson", 0)) is not int:
+        raise DeckError(f"{where}: lesson is {table['lesson']!r}, and must be a number like 3")
+    concepts = table.get("concepts", [])
+    if not (isinstance(concepts, list) and all(isinstance(concept, str) for concept in concepts)):
+        raise DeckError(f"{where}: concepts is {concepts!r}, and must be a list of ids like [\"all-reduce\"]")
+
+
 def _card(entry: dict[str, Any], table: dict[str, Any], where: str) -> Card:
     _known(entry, _OF_A_CARD, where)
+    _typed(entry, where)
     id = entry.get("id", "")
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", id):
         raise DeckError(f"{where}: its id {id!r} must be small letters and digits joined by hyphens, like ring-bytes")
@@ -112,21 +136,26 @@ def _cloze(sentence: str, remark: str, where: str) -> Face:
 
 
 def _options(entry: dict[str, Any], kind: str, key: str, place: int, where: str) -> tuple[Option, ...]:
-    options = entry.get("option", [])
+    options = _tables(entry, "option", where)
     if (kind == "choice") != bool(options):
         raise DeckError(f"{where}: options belong to a choice, and a choice has some")
     for option in options:
         _known(option, {"en", "hi", "right", "why"}, f"{where}, an option")
-        if not option.get("right") and len(option.get("why", ())) != 2:
+        if type(option.get("right", False)) is not bool:
+            raise DeckError(f"{where}: an option says right = {option['right']!r}; it is true or false")
+        why = option.get("why", [])
+        if not isinstance(why, list) or len(why) not in (0, 2) or not all(isinstance(text, str) for text in why):
+            raise DeckError(f"{where}: why must be two texts, [English, Hinglish]")
+        if not (option.get("right") or why):
             raise DeckError(f"{where}: a wrong option needs why = [English, Hinglish]: the reason why it is wrong")
     if kind == "choice" and (len(options) < 2 or sum(bool(o.get("right")) for o in options) != 1):
         raise DeckError(f"{where}: a choice has two or more options, and exactly one of them is right")
-    return tuple(Option(_text(o, key, where), bool(o.get("right")), o["why"][place] if "why" in o else "")
+    return tuple(Option(_text(o, key, where), bool(o.get("right")), o["why"][place] if o.get("why") else "")
                  for o in options)
 
 
 def _steps(entry: dict[str, Any], kind: str, key: str, where: str) -> tuple[str, ...]:
-    steps = entry.get("step", [])
+    steps = _tables(entry, "step", where)
     if (kind == "order") != (len(steps) >= 2):
         raise DeckError(f"{where}: steps belong to an order card, which has at least two")
     return tuple(_text(step, key, where) for step in steps)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import yaml
 
 FENCE = "---"
-LONGEST = 20_000                # letters; PyYAML reads about a hundred thousand in a second
+LONGEST = 10_000                # letters; PyYAML reads about a hundred thousand in a second
+MOST_BRACKETS = 200             # it takes quadratic time where they are nested
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,5}")
 
 
@@ -35,6 +36,8 @@ def read_front_matter(lines: Sequence[str]) -> FrontMatter:
     if len(text) > LONGEST:
         return FrontMatter(end, wrong=f"the front matter has {len(text):,} letters, {LONGEST:,} are read at most: "
                                       "its tags are not used")
+    if text.count("[") + text.count("{") > MOST_BRACKETS:
+        return FrontMatter(end, wrong=f"the front matter has more than {MOST_BRACKETS} brackets: its tags are not used")
     try:
         table = yaml.load(text, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:

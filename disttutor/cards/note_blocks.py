@@ -11,7 +11,8 @@ from functools import cache
 
 from markdown_it import MarkdownIt
 
-DEEPEST = 60                    # nested lists and quotes count one to two each; deeper ones are not looked into
+DEEPEST = 25                    # lists and quotes in each other; deeper ones are not looked into
+_MARKERS = re.compile(r"(?:[ \t]|>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))*+")
 _RAW = re.compile(r"\s*<(pre|script|style|textarea)\b", re.IGNORECASE)
 _RAW_END = re.compile(r"</(pre|script|style|textarea)>", re.IGNORECASE)
 _CODE = {"fence", "code_block"}
@@ -33,7 +34,8 @@ class Block:
 
 @cache
 def _reader() -> MarkdownIt:
-    reader = MarkdownIt("commonmark", {"maxNesting": DEEPEST})
+    # Where it reaches this, it passes over all the rest: `is_too_deep` keeps it from getting there. A list counts two.
+    reader = MarkdownIt("commonmark", {"maxNesting": 2 * DEEPEST + 10})
     return reader.enable("table").disable(["inline", "reference"])
 
 
@@ -63,6 +65,16 @@ def find_blocks(lines: Sequence[str]) -> Iterator[Block]:
             elif first >= table_end:
                 kind = "heading" if level else "rule" if token.type == "hr" else "text"
                 yield Block(first, end, kind, quotes, level=level)
+
+
+def is_too_deep(line: str) -> bool:
+    """Whether a line may lie in more lists and quotes than are looked into. Each has its marker on the line, or is
+    implied by two columns of white space."""
+    prefix = _MARKERS.match(line)
+    if prefix is None or prefix.end() < DEEPEST:
+        return False
+    spaces = prefix[0].count(" ") + 4 * prefix[0].count("\t")
+    return spaces // 2 + sum(prefix[0].count(marker) for marker in ">-*+.)") >= DEEPEST
 
 
 def _is_closed(lines: Sequence[str], fence: str) -> bool:

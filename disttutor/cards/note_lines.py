@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from disttutor.cards.front_matter import FrontMatter, read_front_matter
 from disttutor.cards.masking import HIDDEN, MASKED, WORDS, Unclosed, find_spans, mask
-from disttutor.cards.note_blocks import Block, find_blocks
+from disttutor.cards.note_blocks import Block, find_blocks, is_too_deep
 from disttutor.cards.note_language import HeadingLanguages
 
 TEXT, CODE, TABLE, BLANK, HIDES, END = "text", "code", "table", "blank", "hides", "end"
@@ -15,7 +15,6 @@ _QUOTE = re.compile(r"(?:[ \t]{0,3}>[ \t]?)+")
 _CALLOUT = re.compile(r"\[!([^\]\n]*+)\][+-]?[ \t]*+")
 _SCHEDULE_CALLOUT = "sr|card-metadata"
 _HIDDEN = re.compile(f"{HIDDEN}+")
-_MARKERS = re.compile(r"[\s>*+\-0-9.)]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,9 @@ class NoteLines:
         self.raw = text.split("\n")
         self.front_matter: FrontMatter = read_front_matter(self.raw)
         body = [""] * self.front_matter.end + self.raw[self.front_matter.end:]
-        self.blocks = list(find_blocks(_without_unclosed_comments(body)))
+        deep = {number for number, line in enumerate(body) if is_too_deep(line)}
+        shallow = ["" if number in deep else line for number, line in enumerate(body)]
+        self.blocks = list(find_blocks(_without_unclosed_comments(shallow)))
         self._code = {number: block for block in self.blocks if block.kind == "code"
                       for number in range(block.first, block.end)}
         prose = [MASKED * len(line) if number in self._code else line for number, line in enumerate(body)]
@@ -56,7 +57,7 @@ class NoteLines:
                          for number, line in enumerate(visible)]
         self._between = set(self._lines_after_start(hiding=True))
         self.begin_inside = set(self._lines_after_start(hiding=False))
-        self.too_deep = self._lines_too_deep(body)
+        self.too_deep = deep - self._code.keys()
         self.lines = list(self._lines())
 
     def line_of(self, unclosed: Unclosed) -> int:
@@ -85,11 +86,6 @@ class NoteLines:
         for span in self.spans:
             if span.hides == hiding:
                 yield from range(bisect_right(self._starts, span.start), bisect_right(self._starts, span.end - 1))
-
-    def _lines_too_deep(self, body: Sequence[str]) -> set[int]:
-        """Lines (from 0) of which the block reader has said nothing, though they hold more than markers."""
-        known = {number for block in self.blocks for number in range(block.first, block.end)}
-        return {number for number, line in enumerate(body) if number not in known and _MARKERS.fullmatch(line) is None}
 
     def _lines(self) -> Iterator[Line]:
         headings = {block.first: block for block in self.blocks if block.kind == "heading"}
@@ -133,7 +129,7 @@ class NoteLines:
             text = _unquoted(visible, self._code[number])
             return (HIDES if hides else CODE), text, MASKED * len(text), None
         callout = None
-        if quote := _QUOTE.match(masked):
+        if quote := _QUOTE.match(visible):  # not the masked text: code of several lines masks its markers
             visible, masked = visible[quote.end():], masked[quote.end():]
             if title := _CALLOUT.match(visible):
                 callout, visible, masked = title[1].lower(), visible[title.end():], masked[title.end():]

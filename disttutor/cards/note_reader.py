@@ -33,9 +33,13 @@ class Diagnostic:
     reason: str
     text: str = ""
 
+    @property
+    def lost(self) -> bool:
+        """Whether what may have been meant as a card is none; otherwise this is advice about a card that was made."""
+        return self.kind in LOST
 
-# Of these, no card was made of what may have been meant as one; the others are advice about cards that were made.
-LOST = {"look-alike", "empty side", "no deck", "duplicate", "unclosed", "too large", "front matter"}
+
+LOST = {"look-alike", "empty side", "no deck", "duplicate", "unclosed", "too large", "front matter", "unreadable"}
 KINDS = LOST | {"two separators", "no spaces", "field", "long answer", "same question", "same id"}
 
 
@@ -187,11 +191,11 @@ class NoteReader:
 
     def _add(self, lines: list[Line], kind: str, sides: tuple[str, str], written: str, decks: tuple[str, ...],
              block_id: str, gaps: tuple[Gapped, ...] = ()) -> None:
-        line = lines[0]
+        line, cut = lines[0], self.note.begin_inside
         decks = tuple(dict.fromkeys(decks)) or self.scope or self.otherwise
         if not decks:
             self._say(line, "no deck", "it lies in no deck: a line #flashcards/NAME above it would give it one")
-        elif line.number - 1 in self.note.begin_inside or (len(lines) > 1 and lines[-1].number in self.note.begin_inside):
+        elif line.number - 1 in cut or (len(lines) > 1 and lines[-1].number in cut):
             self._say(line, "look-alike", "code or mathematics runs from outside into this paragraph, or out of it")
         elif len(written) > LONGEST_CARD:
             self._say(line, "too large", f"a card of {len(written):,} letters; {LONGEST_CARD:,} are read at most")
@@ -200,7 +204,8 @@ class NoteReader:
                 self._say(line, "long answer", f"an answer of {len(sides[1])} letters is more than one idea; up to "
                                                f"{LONG_ANSWER} are easy to recall")
             language = line.language or by_script(sides[0])
-            self.found.append(Found(line.number, lines[-1].number, kind, *sides, written, decks, block_id, language, gaps))
+            self.found.append(
+                Found(line.number, lines[-1].number, kind, *sides, written, decks, block_id, language, gaps))
 
     def _look_alikes(self) -> None:
         """Every line that might have been meant as a card, and is part of none, says why."""
@@ -257,7 +262,7 @@ def _why_not(spot: str, raw: str) -> str:
         return "the marks do not both touch the words between them, or stand in a comparison"
     if spot in LONE:
         return "it stands in a block that is not read as lines"
-    return "it stands in a table or in a comment" if "::::" not in raw else "four or more colons are no separator"
+    return "four or more colons are no separator" if "::::" in raw else "it stands in a table or in a comment"
 
 
 def _short(text: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from disttutor.cards.card import ENGLISH, Card, Face
 from disttutor.cards.deck_tags import tag_line
 from disttutor.cards.identity import block_of_id
+from disttutor.cards.masking import find_spans, mask
 from disttutor.cards.note_language import by_script, heading
 from disttutor.cards.notes import NoteCard, parse
 
@@ -53,12 +54,20 @@ def _places(cards: Iterable[NoteCard | Card], language: str) -> Iterator[_Place]
             before = place
         elif card.faces:
             spoken = language if language in card.faces else next(iter(card.faces))
-            yield _Place((card.deck, *card.also), spoken, _named(_card(card, card.face(spoken)), card.id))
+            yield _Place((card.deck, *card.also), spoken, _named(_card(card, card.face(spoken)), _block_id(card.id)))
+
+
+def _block_id(card_id: str) -> str:
+    """A card's id in the letters of block ids."""
+    return re.sub(r"[^A-Za-z0-9-]", "-", card_id.removeprefix("^"))
 
 
 def _named(text: str, block_id: str) -> str:
     """The text with its block id, which stands alone below code, tables and other things of several lines."""
-    return f"{text}\n\n^{block_id}" if "\n" in text else f"{text} ^{block_id}"
+    if "\n" in text:
+        return f"{text}\n\n^{block_id}"
+    # In a list item, an HTML block ends with its line.
+    return f"{'- ' if text.startswith('<') else ''}{text} ^{block_id}"
 
 
 def _card(card: Card, face: Face) -> str:
@@ -68,7 +77,17 @@ def _card(card: Card, face: Face) -> str:
     read = parse(line, default_deck=card.deck).cards
     if [(one.front, one.back) for one in read] == [(question, answer)]:
         return line
-    return f"{question}\n?\n{answer}"
+    return f"{_escaped(question)}\n?\n{answer}"
+
+
+def _escaped(question: str) -> str:
+    """The question with a backslash before colons that would cut it in two; Markdown shows it as it was."""
+    masked = mask(question, find_spans(question, [len(question)])[0])[1]
+    pieces, done = [], 0
+    for colons in re.finditer("::+", masked):
+        pieces += question[done:colons.start()], "\\:" * len(colons[0])
+        done = colons.end()
+    return "".join([*pieces, question[done:]])
 
 
 def _sides(card: Card, face: Face) -> tuple[str, str]:

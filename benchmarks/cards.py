@@ -1,0 +1,81 @@
+"""Reading notes: cards per second, against a plain Markdown parser on the same text in the same run.
+
+    python benchmarks/cards.py [ROUNDS]
+
+Every kind of note is read by us and by markdown-it-py, in turn, so that a busy machine slows both alike; read the
+ratio. Seconds are of this process alone. `MEASUREMENTS` are run one after the other; each prints its own table.
+"""
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+ROUNDS = 5
+CARDS = 5_000
+
+LINE = "What does `c10d::init_{0}` do in step {0} of $x_{0}$? :: It starts process group number {0}\n"
+LIST = "- What does operation {0} do? :: It adds chunk {0} to the buffer\n"
+SEVERAL = "What are the parts of step {0}?\n?\nForward number {0}\nand backward\n\n"
+CODE = "How is group {0} started?\n?\n```python\ninit({0})\n\nx::y\n```\n\n"
+GAP = "Operation {0} leaves the ==sum {0}== on every rank.\n\n"
+
+
+def notes() -> dict[str, str]:
+    """Notes of 5,000 cards each, by what they are made of."""
+    mixture = [LINE, "\n" + SEVERAL, LIST, "\n" + GAP, CODE]
+    kinds = {"one line, with code and maths": [LINE], "list items": [LIST], "several lines": [SEVERAL],
+             "with fenced code": [CODE], "gaps": [GAP], "a mixture": mixture}
+    return {name: "#flashcards/a\n\n" + "".join(pieces[n % len(pieces)].format(n) for n in range(CARDS))
+            for name, pieces in kinds.items()}
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Processor time of this process, so that others on the machine count less."""
+    start = time.process_time()
+    action()
+    return time.process_time() - start
+
+
+def reading(rounds: int) -> None:
+    """Our reader, and markdown-it-py rendering the same notes to HTML."""
+    from markdown_it import MarkdownIt
+
+    from disttutor.cards.notes import parse
+
+    peer = MarkdownIt("commonmark").enable("table")
+    print(f"reading {CARDS:,} cards, {rounds} rounds in turn")
+    print(f"{'':32}{'median':>10}{'best':>10}{'cards/s':>12}{'markdown-it-py / it':>22}")
+    for name, note in notes().items():
+        assert len(parse(note).cards) == CARDS, name
+        ours, theirs = zip(*((seconds(lambda n=note: parse(n)), seconds(lambda n=note: peer.render(n)))
+                             for _ in range(rounds)), strict=True)
+        middle, peers = statistics.median(ours), statistics.median(theirs)
+        print(f"{name:32}{middle:8.2f} s{min(ours):8.2f} s{CARDS / middle:12,.0f}{peers / middle:22.2f}")
+
+
+def matching(rounds: int) -> None:
+    """Finding the past of edited cards: a few among thousands, and all of them at once."""
+    from disttutor.cards.identity import Known, near_matches
+
+    def cards(few: int, word: str) -> list[Known]:
+        return [Known(f"{word}-{n}", "a", "basic", 1, f"What does operation {n} do to its {word}?") for n in range(few)]
+
+    print(f"\nfinding edited cards again, {rounds} rounds")
+    for few in (5, 500, CARDS):
+        old, new = cards(few, "buffer"), cards(few, "bufer")
+        times = [seconds(lambda a=old, b=new: near_matches(a, b)) for _ in range(rounds)]
+        print(f"{f'{few:,} edited':32}{statistics.median(times):8.3f} s{min(times):8.3f} s")
+
+
+MEASUREMENTS: tuple[Callable[[int], None], ...] = (reading, matching)
+
+
+def main() -> None:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    for measure in MEASUREMENTS:
+        measure(rounds)
+
+
+if __name__ == "__main__":
+    main()
