@@ -90,7 +90,7 @@ def after(state: State, rating: Rating, moment: datetime, day: date, card_id: st
           retention: float = RETENTION, jitter: bool = True) -> State:
     """The state after one more review; jitter False leaves intervals as fsrs gives them.
 
-    A day before the latest review's (a clock was set back) counts as the same day for the memory.
+    A day before the latest review's (a clock was set back) counts as the same day, as fsrs does it.
     """
     return replay([Reviewed(Rating(rating), moment, day, card_id, retention)], state, jitter=jitter)
 
@@ -102,9 +102,7 @@ def replay(reviews: Sequence[Reviewed], state: State = NEW, *, jitter: bool = Tr
     card, lapses = _card(state), state.lapses
     for rating, _, day, _, retention in reviews:
         lapses += rating == Rating.FORGOT and card.state == fsrs.State.Review
-        at = _midnight(day)
-        card.last_review = min(at, card.last_review or at)
-        card, _ = _scheduler(retention).review_card(card, _RATINGS[rating], at)
+        card, _ = _scheduler(retention).review_card(card, _RATINGS[rating], _midnight(day))
     last, count = reviews[-1], state.reviews + len(reviews)
     interval, moment = card.due - card.last_review, last.moment.astimezone(UTC)
     in_minutes = interval < timedelta(days=1)

@@ -58,6 +58,16 @@ def test_the_study_day_of_a_moment(hour, moment, day):
     assert StudyDays(LOS_ANGELES, hour).day_of(moment.replace(tzinfo=LOS_ANGELES)) == day
 
 
+def test_a_clock_set_back_over_midnight_does_not_bring_the_day_before_back():
+    # Goose Bay, 29 October 2006: at 00:01, 03:01 UTC, the clock went back to 23:01 of the day before.
+    goose_bay = ZoneInfo("America/Goose_Bay")
+    again = datetime(2006, 10, 28, 23, 30, fold=1, tzinfo=goose_bay)
+    assert again.astimezone(UTC) == datetime(2006, 10, 29, 3, 30, tzinfo=UTC)
+    assert StudyDays(goose_bay, 0).start_of(date(2006, 10, 29)).astimezone(UTC) == datetime(2006, 10, 29, 3, tzinfo=UTC)
+    assert StudyDays(goose_bay, 0).day_of(again) == date(2006, 10, 29)
+    assert StudyDays(goose_bay, 0).day_of(again.replace(fold=0)) == date(2006, 10, 28)
+
+
 def test_the_skipped_day_of_samoa_has_the_hours_before_the_roll_over():
     apia = ZoneInfo("Pacific/Apia")
     night = datetime(2011, 12, 31, 1, tzinfo=apia)
