@@ -18,7 +18,7 @@ import unicodedata
 import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import genanki
 
@@ -35,9 +35,17 @@ SUFFIX = ".apkg"
 NOTE_TYPE = "disttutor"
 _NOTE_TYPE_ID = 1_764_892_713_405               # once chosen at random; another one would be another note type
 _FIELDS = ("Front", "Back", "Hinglish front", "Hinglish back", "Language", "Lesson", "Source", "Id")
+_CHANGED = 1_764_892_713                        # when its fields, template or style were changed last, in seconds
 _ROOT = "disttutor"
 _LARGEST_SAFE = 2**52                           # Anki's pages are JavaScript, which counts exactly up to twice this
 _OLDEST = (1980, 1, 1, 0, 0, 0)                 # the earliest time a zip can state: the same bytes every time
+
+
+class _NoteType(genanki.Model):
+    """The note type, not dated as the package is: what people have changed of its style in Anki is newer, and stays."""
+
+    def to_json(self, timestamp: float, deck_id: int) -> dict[str, Any]:
+        return super().to_json(_CHANGED, deck_id)
 
 
 class _Note(NamedTuple):
@@ -141,7 +149,7 @@ def _deck_id(name: str) -> int:
 
 def _package(notes: Sequence[_Note], timestamp: float) -> bytes:
     """The package as bytes: a zip with a database in it."""
-    note_type = genanki.Model(_NOTE_TYPE_ID, NOTE_TYPE, [{"name": name} for name in _FIELDS], [dict(TEMPLATE)], CSS)
+    note_type = _NoteType(_NOTE_TYPE_ID, NOTE_TYPE, [{"name": name} for name in _FIELDS], [dict(TEMPLATE)], CSS)
     decks: dict[str, genanki.Deck] = {}
     for place, note in enumerate(notes, 1):
         deck = decks.setdefault(note.deck, genanki.Deck(_deck_id(note.deck), note.deck))

@@ -182,6 +182,15 @@ def test_an_edited_back_arrives_and_adds_no_note(collection, bring):
     assert len(collection.card_stats_data(card.id).revlog) == 1
 
 
+def test_a_style_that_the_learner_changed_in_anki_stays(collection, bring):
+    bring([BASIC])
+    note_type = collection.models.by_name("disttutor")
+    note_type["css"] = ".card { font-size: 40px; }"
+    collection.models.update_dict(note_type)
+    assert bring([BASIC], MONDAY + 100) == (0, 1, 0)
+    assert collection.models.by_name("disttutor")["css"] == ".card { font-size: 40px; }"
+
+
 def test_an_edited_question_does_not_make_a_second_note(collection, bring):
     bring([BASIC])
     assert bring([replace(BASIC, faces=both("What does every rank copy?", "The model."))], MONDAY + 1) == (0, 1, 0)
