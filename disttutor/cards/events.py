@@ -12,6 +12,7 @@ import json
 import os
 import reprlib
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -53,9 +54,14 @@ def stamp(moment: datetime) -> str:
 
 def moment_of(text: Any) -> datetime:
     """A moment as it was written. Raises DamagedEvent where it is no time, has no zone or lies out of all reason."""
+    return _moment_of(_text(text, "time"))
+
+
+@lru_cache(64)              # an event's time is asked for several times in a row
+def _moment_of(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
-    except (TypeError, ValueError):
+    except ValueError:
         raise DamagedEvent(f"{reprlib.repr(text)} is no time") from None
     if moment.tzinfo is None or not EARLIEST <= moment <= LATEST:
         raise DamagedEvent(f"{reprlib.repr(text)} is no time with a zone between the years 1970 and 9000")
@@ -64,13 +70,24 @@ def moment_of(text: Any) -> datetime:
 
 def day_of(text: Any) -> date:
     """A study day as it was written. Raises DamagedEvent where it is none."""
+    return _day_of(_text(text, "day"))
+
+
+@lru_cache(64)
+def _day_of(text: str) -> date:
     try:
         day = date.fromisoformat(text)
-    except (TypeError, ValueError):
+    except ValueError:
         raise DamagedEvent(f"{reprlib.repr(text)} is no day") from None
     if not EARLIEST.date() <= day <= LATEST.date():
         raise DamagedEvent(f"{reprlib.repr(text)} is no day between the years 1970 and 9000")
     return day
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise DamagedEvent(f"{reprlib.repr(value)} is no {what}")
+    return value
 
 
 def order_of(event: Event) -> datetime:
