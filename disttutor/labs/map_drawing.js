@@ -90,7 +90,7 @@ function walkable(svg, boxes, { look, act }) {
     box.addEventListener("mouseenter", () => look(id));
     box.addEventListener("click", () => act(id));
     box.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
       let to = null;
       if (event.key.startsWith("Arrow")) to = nearest(boxes, box, event.key);
       else if (event.key === "Home") to = boxes[0];
