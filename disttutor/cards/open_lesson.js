@@ -9,14 +9,32 @@ function besideNotebook(model, file) {
 }
 
 // JupyterLab's name for a heading, as it stands behind the # of a link to it.
-const fragment = (section) => (section ? `#${section.trim().replaceAll(" ", "-")}` : "");
+const headingId = (section) => section.trim().replaceAll(" ", "-");
 
-// The heading in the notebook of this name, if that is open.
-function headingIn(file, section) {
+// Whether the heading of the open notebook with this name is on the screen.
+function headingSeen(panel, section) {
+  const name = CSS.escape(headingId(section));
+  const top = panel.querySelector(`[data-jupyter-id="${name}"], [id="${name}"]`)?.getBoundingClientRect().top ?? 0;
+  return top > 0 && top < window.innerHeight;
+}
+
+function panelOf(file) {
   const label = (panel) => document.querySelector(`.lm-TabBar-tab[data-id="${panel.id}"] .lm-TabBar-tabLabel`);
-  const panel = [...document.querySelectorAll(".jp-NotebookPanel")].find((one) => label(one)?.textContent === file);
-  const name = CSS.escape(fragment(section).slice(1));
-  return panel?.querySelector(`[data-jupyter-id="${name}"], [id="${name}"]`);
+  return [...document.querySelectorAll(".jp-NotebookPanel")].find((panel) => label(panel)?.textContent === file);
+}
+
+// Calls `go` until `there` says that it has led where it should, but not against the learner: a key or a click ends it.
+function persist(go, there) {
+  let tries = 12;
+  const stop = () => {
+    clearInterval(timer);
+    ["wheel", "pointerdown", "keydown"].forEach((what) => window.removeEventListener(what, stop, true));
+  };
+  const timer = setInterval(() => {
+    if (there() || !tries--) stop();
+    else go();
+  }, 400);
+  ["wheel", "pointerdown", "keydown"].forEach((what) => window.addEventListener(what, stop, true));
 }
 
 // Open the notebook `file`, which lies beside this one, at the heading `section` ("" for its beginning). JupyterLab
@@ -24,25 +42,19 @@ function headingIn(file, section) {
 // would make it ask, at every click, whether the learner trusts the widget.)
 function openLesson(model, file, section = "") {
   const links = model.widget_manager?.rendermime?.linkHandler;
-  const follow = () => {
-    const anchor = document.createElement("a");
-    if (links) {
-      anchor.href = "#";
-      links.handleLink(anchor, besideNotebook(model, file), fragment(section));
-    } else {
-      anchor.href = encodeURIComponent(file) + fragment(section);
-      anchor.target = "_blank";
-    }
+  const anchor = document.createElement("a");
+  if (!links) {
+    anchor.href = encodeURIComponent(file) + (section && `#${headingId(section)}`);
+    anchor.target = "_blank";
     anchor.click();
-  };
-  follow();
-  if (!links || !section) return;
-  // A notebook that had to be opened first is searched for its heading before that is laid out: go there once more.
-  let tries = 20;
-  const timer = setInterval(() => {
-    const top = headingIn(file, section)?.getBoundingClientRect().top ?? -1;
-    const seen = top > 0 && top < window.innerHeight;
-    if (!seen && top !== -1) follow();
-    if (seen || !--tries) clearInterval(timer);
-  }, 400);
+    return;
+  }
+  anchor.href = "#";
+  // A heading that is named as such is found among the cells' texts, also where JupyterLab has not drawn it yet.
+  links.handleLink(anchor, besideNotebook(model, file), section && `#heading=${headingId(section)}`);
+  anchor.click();
+  if (!section) return;
+  // A notebook that had to be opened first is searched for its heading before it is laid out: go there once more.
+  const panel = () => panelOf(file);
+  persist(() => panel()?.querySelector(".jp-Cell") && anchor.click(), () => panel() && headingSeen(panel(), section));
 }
