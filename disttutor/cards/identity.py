@@ -17,7 +17,7 @@ from disttutor.cards.card import Card
 NEAR = 0.8                      # ratio of difflib from which on two questions are near
 LONGEST = 600                   # letters of a question that are compared
 CANDIDATES = 6                  # orphans looked at closely for each newcomer
-RAREST = 12                     # triples of letters by which they are found
+MOST_LOOKED_UP = 2_000          # orphans looked up for each newcomer, by its rarest triples of letters
 _SIBLINGS = {str(number) for number in range(2, 100)}
 _HASHED = re.compile(r"note-[0-9a-f]{20}(?:-[0-9]{1,6})?")
 
@@ -76,10 +76,11 @@ def near_matches(orphans: Iterable[Known], newcomers: Iterable[Known]) -> list[t
     a newcomer, or two newcomers the future of an orphan; nor where a number in the question changed, since that asks
     something else. One changed letter is always near.
     """
-    groups: dict[tuple[str, str, int], tuple[list[Known], list[Known]]] = defaultdict(lambda: ([], []))
+    groups: dict[tuple[object, ...], tuple[list[Known], list[Known]]] = defaultdict(lambda: ([], []))
     for side, cards in enumerate((orphans, newcomers)):
         for card in cards:
-            groups[card.deck, card.kind, card.sibling][side].append(card)
+            numbers = tuple(re.findall(r"\d+", card.front))
+            groups[card.deck, card.kind, card.sibling, numbers][side].append(card)
     pairs = [pair for old, new in groups.values() for pair in _in_group(old, new)]
     pasts, futures = Counter(new for _, new, _ in pairs), Counter(old for old, _, _ in pairs)
     sure = [pair for pair in pairs if pasts[pair[1]] == futures[pair[0]] == 1]
@@ -92,7 +93,6 @@ def _in_group(old: Sequence[Known], new: Sequence[Known]) -> Iterable[tuple[str,
     if not old or not new:
         return
     olds = [fold(card.front)[:LONGEST] for card in old]
-    digits = [re.findall(r"\d+", front) for front in olds]
     holders: dict[str, list[int]] = defaultdict(list)
     for place, front in enumerate(olds):
         for triple in _triples(front):
@@ -100,24 +100,27 @@ def _in_group(old: Sequence[Known], new: Sequence[Known]) -> Iterable[tuple[str,
     matcher = SequenceMatcher(autojunk=False)
     for card in new:
         front = fold(card.front)[:LONGEST]
-        numbers = re.findall(r"\d+", front)
-        shared = sorted((holders[triple] for triple in _triples(front) if triple in holders), key=len)[:RAREST]
-        counts = Counter(place for places in shared for place in places)
-        alike = ((place, count) for place, count in counts.items()
-                 if digits[place] == numbers and _lengths_allow(len(olds[place]), len(front)))
         matcher.set_seq2(front)
-        for place, _ in sorted(alike, key=lambda item: -item[1])[:CANDIDATES]:
+        for place in _candidates(front, holders):
             if ratio := _likeness(matcher, olds[place], front):
                 yield old[place].id, card.id, ratio
+
+
+def _candidates(front: str, holders: dict[str, list[int]]) -> list[int]:
+    """Where the orphans stand that share most of the rarest triples."""
+    counts: Counter[int] = Counter()
+    looked_up = 0
+    for places in sorted((holders[triple] for triple in _triples(front) if triple in holders), key=len):
+        if looked_up and looked_up + len(places) > MOST_LOOKED_UP:
+            break
+        counts.update(places)
+        looked_up += len(places)
+    return [place for place, _ in counts.most_common(CANDIDATES)]
 
 
 def _triples(text: str) -> set[str]:
     padded = f"\0\0{text}\0\0"
     return {padded[at:at + 3] for at in range(len(padded) - 2)}
-
-
-def _lengths_allow(one: int, other: int) -> bool:
-    return 2 * min(one, other) >= NEAR * (one + other) or abs(one - other) <= 1
 
 
 def _likeness(matcher: SequenceMatcher, old: str, new: str) -> float:

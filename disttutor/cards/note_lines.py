@@ -116,7 +116,8 @@ class NoteLines:
                 while last > block.first and not self.raw[last].strip():
                     last -= 1
                 opener = _unquoted(self.raw[block.first], block)
-                indent = re.sub(r"\S", " ", opener[:max(0, opener.find(block.open_fence))])
+                before = opener[:max(0, opener.find(block.open_fence[0]))]
+                indent = re.sub(r"\S", " ", before)    # in a list item it belongs below the text, not the marker
                 yield last, indent + block.open_fence
 
     def _look(self, number: int, tables: set[int]) -> tuple[str, str, str, str | None]:

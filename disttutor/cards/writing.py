@@ -15,6 +15,8 @@ from disttutor.cards.masking import find_spans, mask
 from disttutor.cards.note_language import by_script, heading
 from disttutor.cards.notes import NoteCard, parse
 
+_BLOCKS = ("```", "~~~", "<", "|", "$$", "[")
+
 
 @dataclass(frozen=True, slots=True)
 class _Place:
@@ -22,6 +24,7 @@ class _Place:
 
     decks: tuple[str, ...]
     language: str
+    announced: bool     # whether a heading must say the language, since the script of the question does not
     text: str
 
 
@@ -33,7 +36,7 @@ def as_markdown(cards: Iterable[NoteCard | Card], language: str = ENGLISH) -> st
     """
     pieces, decks, now = [], (), ""
     for place in _places(cards, language):
-        wanted = place.language if place.language != by_script(place.text) or now else now
+        wanted = place.language if place.announced or now else now
         if wanted != now:
             pieces.append(heading(wanted))
             now = wanted
@@ -50,11 +53,12 @@ def _places(cards: Iterable[NoteCard | Card], language: str) -> Iterator[_Place]
         if isinstance(card, NoteCard):
             place = (card.written, block_of_id(card.id))
             if place != before:     # siblings come one after the other, and are written once
-                yield _Place((card.deck, *card.also), card.language, _named(card.written, place[1]))
+                yield _place(card, card.language, card.front, card.written, place[1])
             before = place
         elif card.faces:
             spoken = language if language in card.faces else next(iter(card.faces))
-            yield _Place((card.deck, *card.also), spoken, _named(_card(card, card.face(spoken)), _block_id(card.id)))
+            face = card.face(spoken)
+            yield _place(card, spoken, face.question, _card(card, face), _block_id(card.id))
 
 
 def _block_id(card_id: str) -> str:
@@ -62,12 +66,14 @@ def _block_id(card_id: str) -> str:
     return re.sub(r"[^A-Za-z0-9-]", "-", card_id.removeprefix("^"))
 
 
-def _named(text: str, block_id: str) -> str:
+def _place(card: NoteCard | Card, language: str, front: str, text: str, block_id: str) -> _Place:
     """The text with its block id, which stands alone below code, tables and other things of several lines."""
+    decks, announced = (card.deck, *card.also), language != by_script(front)
     if "\n" in text:
-        return f"{text}\n\n^{block_id}"
-    # In a list item, an HTML block ends with its line.
-    return f"{'- ' if text.startswith('<') else ''}{text} ^{block_id}"
+        return _Place(decks, language, announced, f"{text}\n\n^{block_id}")
+    # Behind a tag, which is no part of the card, nothing begins a block of code or HTML.
+    tag = f"{tag_line(decks)} " if text.startswith(_BLOCKS) else ""
+    return _Place(decks, language, announced, f"{tag}{text} ^{block_id}")
 
 
 def _card(card: Card, face: Face) -> str:

@@ -57,6 +57,13 @@ def test_the_note_reads_well():
     assert as_markdown([]) == ""
 
 
+@pytest.mark.parametrize("card", [
+    "Tensor :: सिंक का मतलब", "x :: सिंक", "```x :: y", "<pre>x :: y", "| x :: y"])
+def test_languages_and_openings_of_blocks_survive(card):
+    read = without_lines(f"# Hindi\n#flashcards/a #flashcards/b\n- #flashcards/c {card}\n\n# Why\nQ :: {card}\n")
+    assert [one.language for one in read] == ["hi", "en"] and without_lines(as_markdown(read)) == read
+
+
 def test_an_edited_note_that_was_written_keeps_its_ids():
     written = as_markdown(parse("#flashcards/a\nQ ::: A\n").cards)
     before, after = ([card.id for card in parse(text).cards] for text in (written, written.replace("Q", "Other")))
