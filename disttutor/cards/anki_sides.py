@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass
 
 from disttutor.cards.anki_text import html, line
-from disttutor.cards.card import HINGLISH, Card, Drawn, Face
+from disttutor.cards.card import HINGLISH, Card, Drawn, Face, Option
 
 EXAMPLES = 4                # of a number card
 _DRAWS = 50                 # tries to find an example unlike those before it
@@ -76,7 +76,7 @@ def _back(face: Face, card: Card) -> str:
     return answer
 
 
-def _judged(option) -> str:
+def _judged(option: Option) -> str:
     if option.right:
         return f'<span class="right">✓ {line(option.text)}</span>'
     return f"✗ {line(option.text)}" + (f'<br><span class="remark">{line(option.why)}</span>' if option.why else "")
