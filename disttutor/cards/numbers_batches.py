@@ -28,7 +28,7 @@ def _apart(one: int, other: int, first: float, second: float) -> bool:
         "The shares are <shares>: they differ by at most one."),
     hi=("<samples> samples ka batch <ranks> ranks mein jitna ho sake barabar baanta gaya. Jis rank ke paas sabse zyada "
         "hain, uske paas kitne samples hain?",
-        "Shares hain <shares>: unmein zyada se zyada ek ka farak hai."),
+        "Shares hain <shares>: unmein zyada se zyada ek ka farq hai."),
     working=r"\left\lceil \frac{<samples>}{<ranks>} \right\rceil")
 def uneven_share(samples, ranks):
     shares = split_evenly(samples, ranks)
@@ -54,7 +54,7 @@ def share_weight(samples, ranks):
 @cards.card(
     "number-mean-of-shares", lesson=3, source="The mean over a batch, by its shares", section="Break it",
     concepts=("data-parallelism",), family="batch-words", usable=_apart,
-    choices={"one": (2, 4, 6, 8), "other": (1, 2, 4, 12), "first": (0.2, 0.6, 1.2), "second": (0.4, 0.9, 2.4)},
+    choices={"one": (2, 4, 6, 8), "other": (2, 3, 5, 12), "first": (0.2, 0.6, 1.2), "second": (0.4, 0.9, 2.4)},
     en=("Rank 0 has <one> samples, and the mean of some gradient over them is <first>. Rank 1 has <other> samples, and "
         "its mean is <second>. What is the gradient of the loss that is the mean over all samples?",
         "Means are weighted by their samples."),

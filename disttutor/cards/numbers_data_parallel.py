@@ -27,7 +27,7 @@ def data_parallel_bytes(millions, width, ranks):
 
 @cards.card(
     "number-buckets", lesson=3, source=LI, concepts=("data-parallelism", "overlap"),
-    usable=lambda layers, size, limit: size <= limit,
+    usable=lambda layers, size, limit: 2 * size <= limit,
     choices={"layers": (10, 12, 15, 20, 24), "size": (4, 6, 8, 10), "limit": (10, 20, 25, 30)},
     en=("Backward yields <layers> gradients of <size> MB each. A bucket closes before the gradient that would lift it "
         "over <limit> MB. How many buckets are exchanged?",
@@ -53,7 +53,7 @@ def buckets(layers, size, limit):
     hi=("Backward <backward> ms ka hai aur barabar doori par <buckets> buckets bharta hai, aakhri bilkul ant mein. Ek "
         "bucket ka all-reduce <each> ms leta hai; wo ek ke baad ek jaate hain, backward ke saath saath. Backward ke "
         "baad rank ko aur kitne ms wait karna hai?",
-        "Communication tab shuru hota hai jab pehla bucket bhar jaaye, <first> ms baad, aur phir rukta nahin."),
+        "Communication tab shuru hoti hai jab pehla bucket bhar jaaye, <first> ms baad, aur phir rukti nahin."),
     working=r"<buckets> \cdot <each> - \left( <backward> - \frac{<backward>}{<buckets>} \right)")
 def hidden_by_backward(backward, buckets, each):
     first = backward / buckets
@@ -65,11 +65,11 @@ def hidden_by_backward(backward, buckets, each):
     choices={"forward": (30, 40, 50), "backward": (60, 80, 100), "exchange": (20, 45, 70), "share": (0.5, 0.75, 0.9)},
     en=("A step: forward <forward> ms, backward <backward> ms, exchange of gradients <exchange> ms. <percent> % of "
         "*backward* can go on beside the exchange, and hides as much of it as it lasts. How many ms is the step?",
-        "Of the exchange only <seen> ms are seen."),
+        "<seen> ms of the exchange are not hidden."),
     hi=("Ek step: forward <forward> ms, backward <backward> ms, gradients ka exchange <exchange> ms. *Backward* ka "
         "<percent> % exchange ke saath saath chal sakta hai, aur jitna lamba hai utna chhupa deta hai. Step kitne ms "
         "ka hai?",
-        "Exchange mein se sirf <seen> ms dikhte hain."),
+        "Exchange ke <seen> ms nahin chhupte."),
     working=r"<forward> + <backward> + \max\left(0, <exchange> - \frac{<percent>}{100} \cdot <backward>\right)")
 def step_with_overlap(forward, backward, exchange, share):
     seen = exposed(exchange, share * backward)

@@ -13,6 +13,7 @@ DALY = "Daly 2006, a higher order estimate of the optimum checkpoint interval"
 
 @cards.card(
     "number-threads-per-rank", lesson=0, source="Lesson 00, your machine", concepts=("distributed-training",),
+    section="What this machine has",
     choices={"cores": (2, 4, 8, 12, 16), "ranks": (2, 3, 4, 8)},
     en=("A machine has <cores> cores and starts <ranks> ranks. How many threads should each rank use, if all use as "
         "many as can be without two threads for one core, but at least one?",
@@ -71,7 +72,7 @@ def cluster_failures(thousands, gpus):
 
 @cards.card(
     "number-checkpoint-interval", lesson=14, source=YOUNG, concepts=("fault-tolerance",), unit="minutes",
-    choices={"cost": (0.5, 1, 2, 4), "hours": (3, 6, 12, 24)},
+    choices={"cost": (0.5, 2, 3, 4), "hours": (3, 6, 12, 24)},
     en=("Writing a checkpoint stops the training for <cost> minutes, and a failure comes every <hours> hours on "
         "average. How many minutes should lie between two checkpoints (Young's formula)?",
         "$\\tau = \\sqrt{2 C M}$, with $M$ in minutes: rarer checkpoints lose more work, more frequent ones more "
@@ -88,7 +89,7 @@ def checkpoint_interval(cost, hours):
 @cards.card(
     "number-lost-time", lesson=14, source=DALY, concepts=("fault-tolerance", "efficiency"), unit="%", section="Scale "
     "it",
-    choices={"every": (10, 20, 30, 60), "cost": (0.5, 1, 2), "hours": (4, 6, 12)},
+    choices={"every": (10, 20, 30, 60), "cost": (0.5, 2, 3), "hours": (4, 6, 12)},
     en=("A checkpoint every <every> minutes of work takes <cost> minutes; failures come every <hours> hours on "
         "average and each loses half an interval of work. To first order, and with restarts for free: what is lost, "
         "in % of the time of work?",

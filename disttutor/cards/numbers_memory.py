@@ -39,7 +39,7 @@ def training_memory(billions):
     en=("A model of <billions> billion parameters trains with Adam in mixed precision. How many GB ($10^9$ bytes) of "
         "it are optimizer state, with the float32 copy of the weights?",
         "Three numbers of 4 bytes: the copy, and Adam's two moments."),
-    hi=("<billions> billion parameters ka model Adam se mixed precision mein train hota hai. Isme optimizer state "
+    hi=("<billions> billion parameters ka model Adam se mixed precision mein train hota hai. Ismein optimizer state "
         "kitne GB ($10^9$ bytes) hai, weights ki float32 copy milakar?",
         "4-4 bytes ke teen numbers: wo copy, aur Adam ke do moments."),
     working=r"<billions> \cdot 12")
@@ -75,7 +75,7 @@ def plain_memory(optimizer, billions):
     hi=("Activation checkpointing sabse achhi tarah: maan lo activations kuch bhi memory nahin lete. <billions> "
         "billion parameters, Adam mixed precision mein (16 bytes har ek ke), <capacity> GB ka ek GPU: kitne GB kam "
         "padte hain?",
-        "Checkpointing sirf activations ko chhuta hai; model states har parameter ke 16 bytes hi rehte hain."),
+        "Checkpointing sirf activations ko chhooti hai; model states har parameter ke 16 bytes hi rehte hain."),
     working=r"<billions> \cdot 16 - <capacity>")
 def checkpointing_cannot_help(billions, capacity):
     return {"value": model_states(billions * GB, MIXED_ADAM).total / GB - capacity}
@@ -153,7 +153,7 @@ def checkpoint_segments(layers):
         "Forward is a third of the step, and is done once more: 4/3 of the time."),
     hi=("Ek step <time> ms compute karta hai, aur backward forward se do guna time leta hai. Agar har layer ek baar "
         "dobara compute ho (full activation checkpointing), to step kitne ms compute karta hai?",
-        "Forward step ka ek tihai hai, aur wo ek baar aur hota hai: time ka 4/3."),
+        "Forward step ka ek tihaai hai, aur wo ek baar aur hota hai: time ka 4/3."),
     working=r"\frac{4}{3} \cdot <time>")
 def recompute_time(time):
     return {"value": time + time / 3}

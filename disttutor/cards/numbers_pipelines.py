@@ -7,7 +7,7 @@ cards = NumberCards()
 
 GPIPE = "Huang et al. 2019, GPipe (arXiv 1811.06965), section 2.3"
 MEGATRON = "Narayanan et al. 2021 (arXiv 2104.04473), section 2.2"
-ZERO_BUBBLE = "Qi et al. 2023, Zero Bubble (arXiv 2401.10241), table 2"
+ZERO_BUBBLE = "Qi et al. 2024, Zero Bubble (arXiv 2401.10241), table 2"
 FORWARD, BACKWARD = 1, 2        # where only their sum counts, and that cancels
 
 
@@ -33,7 +33,7 @@ def bubble_share(schedule, ranks, microbatches):
         "$p-1$ idle turns against $m$ turns of work."),
     hi=("<schedule>, <ranks> barabar stages aur <microbatches> micro-batches, messages free: rank ka khaali time "
         "*ideal* time (jitna wo kaam karta hai) ka kitna hai, % mein?",
-        "$p-1$ khaali turns, $m$ kaam ke turns ke muqable."),
+        "$p-1$ khaali turns, $m$ kaam ke turns ke mukaable."),
     working=r"\frac{<ranks> - 1}{<microbatches>} \cdot 100")
 def bubble_ratio(schedule, ranks, microbatches):
     return {"value": 100 * BUBBLES[schedule](ranks, microbatches, FORWARD, BACKWARD).ratio_to_ideal}
@@ -47,7 +47,7 @@ def bubble_ratio(schedule, ranks, microbatches):
         "With $v$ stages on each rank the pipeline fills $v$ times as fast: $(p-1)/(vm)$."),
     hi=("Interleaved 1F1B, <ranks> ranks, har rank par <stages> stages, <microbatches> micro-batches, messages free: "
         "khaali time *ideal* time ka kitna hai, % mein?",
-        "Har rank par $v$ stages hon to pipeline $v$ guna jaldi bharta hai: $(p-1)/(vm)$."),
+        "Har rank par $v$ stages hon to pipeline $v$ guna jaldi bharti hai: $(p-1)/(vm)$."),
     working=r"\frac{<ranks> - 1}{<stages> \cdot <microbatches>} \cdot 100")
 def bubble_interleaved(ranks, stages, rounds):
     bubble = BUBBLES["interleaved 1F1B"](ranks, rounds * ranks, FORWARD, BACKWARD, v=stages)

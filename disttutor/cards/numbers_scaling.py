@@ -70,7 +70,7 @@ def mfu(billions, gpus, rate, peak):
         "communication that nothing hides. What is the speedup?",
         "$S = T_c / (T_c/k + T_{comm})$."),
     hi=("Ek step ek device par <compute> ms compute karta hai. <ranks> devices kaam barabar baantte hain, aur <sent> "
-        "ms communication judta hai jo kahin nahin chhupta. Speedup kitna hai?",
+        "ms communication judti hai jo kahin nahin chhupti. Speedup kitna hai?",
         "$S = T_c / (T_c/k + T_{comm})$."),
     working=r"\frac{<compute>}{<compute> / <ranks> + <sent>}")
 def plain_speedup(compute, ranks, sent):
@@ -85,7 +85,7 @@ def plain_speedup(compute, ranks, sent):
         "communication that nothing hides. What is the efficiency, in %?",
         "$E = S/k$: the share of its time in which a device computes."),
     hi=("Ek step ek device par <compute> ms compute karta hai. <ranks> devices kaam barabar baantte hain, aur <sent> "
-        "ms communication judta hai jo kahin nahin chhupta. Efficiency kitni hai, % mein?",
+        "ms communication judti hai jo kahin nahin chhupti. Efficiency kitni hai, % mein?",
         "$E = S/k$: apne time ka jitna hissa device compute karta hai."),
     working=r"\frac{<compute>}{<ranks> \cdot (<compute> / <ranks> + <sent>)} \cdot 100")
 def plain_efficiency(compute, ranks, sent):
@@ -99,8 +99,8 @@ def plain_efficiency(compute, ranks, sent):
         "communication, up to <hidden> ms can go on beside computation. What is the speedup?",
         "Only what cannot be hidden counts: <seen> ms."),
     hi=("Ek step ek device par <compute> ms compute karta hai; <ranks> devices kaam barabar baantte hain. <sent> ms "
-        "communication mein se <hidden> ms tak computation ke saath chal sakta hai. Speedup kitna hai?",
-        "Sirf wo gina jaata hai jo chhup nahin sakta: <seen> ms."),
+        "communication mein se <hidden> ms tak computation ke saath chal sakti hai. Speedup kitna hai?",
+        "Sirf wo gini jaati hai jo chhup nahin sakti: <seen> ms."),
     working=r"\frac{<compute>}{<compute> / <ranks> + <seen>}")
 def speedup_overlap(compute, ranks, sent, hidden):
     return {"value": speedup(compute, ranks, sent, hidden), "seen": max(0, sent - hidden)}
@@ -113,8 +113,8 @@ def speedup_overlap(compute, ranks, sent, hidden):
     en=("On one device a step computes for <compute> ms. <ranks> devices are <reached> times as fast. How many ms of "
         "communication that nothing hides explain that?",
         "$T_{comm} = T_c/S - T_c/k$."),
-    hi=("Ek device par step <compute> ms compute karta hai. <ranks> devices <reached> guna tez hain. Kitne ms ka "
-        "communication, jo kahin nahin chhupta, isko samjhata hai?",
+    hi=("Ek device par step <compute> ms compute karta hai. <ranks> devices <reached> guna tez hain. Kitne ms ki "
+        "communication, jo kahin nahin chhupti, isko samjhati hai?",
         "$T_{comm} = T_c/S - T_c/k$."),
     working=r"\frac{<compute>}{<reached>} - \frac{<compute>}{<ranks>}")
 def communication_from_speedup(compute, ranks, reached):
@@ -158,7 +158,7 @@ def gustafsons_law(percent, ranks):
         "communication that nothing hides. What is the efficiency, in %?",
         "A step with the communication is as much slower as the time that it adds; the number of devices cancels."),
     hi=("Weak scaling: <ranks> devices mein har ek utna hi kaam karta hai jitna ek akela, <compute> ms, aur <sent> ms "
-        "communication judta hai jo kahin nahin chhupta. Efficiency kitni hai, % mein?",
+        "communication judti hai jo kahin nahin chhupti. Efficiency kitni hai, % mein?",
         "Step utna hi lamba hota hai jitna communication jude; devices ka number kat jaata hai."),
     working=r"\frac{<compute>}{<compute> + <sent>} \cdot 100")
 def weak_scaling(compute, ranks, sent):

@@ -87,7 +87,7 @@ def one_f_one_b_saves(ranks, microbatches, size):
     en=("A pipeline of <ranks> stages, one on each rank, trains on <microbatches> micro-batches. How many messages "
         "cross the boundaries in one step, forward and backward together?",
         "$p$ stages have $p-1$ boundaries; each micro-batch crosses each of them once forward and once backward."),
-    hi=("<ranks> stages ka pipeline, har rank par ek, <microbatches> micro-batches par train karta hai. Ek step mein "
+    hi=("<ranks> stages ki pipeline, har rank par ek, <microbatches> micro-batches par train karti hai. Ek step mein "
         "boundaries ke paar kul kitne messages jaate hain, forward aur backward dono milakar?",
         "$p$ stages mein $p-1$ boundaries; har micro-batch har boundary ko ek baar forward, ek baar backward paar "
         "karta hai."),
@@ -108,7 +108,7 @@ def pipeline_transfers(ranks, microbatches):
         "Sizes differ by at most one, so the largest is the quotient, rounded up."),
     hi=("<layers> barabar layers ko <ranks> stages mein jitna ho sake barabar kaata. Sabse bade stage mein kitni "
         "layers hain (baaki sab usi ka wait karte hain)?",
-        "Sizes mein zyada se zyada ek ka farak hota hai, isliye sabse bada hissa: quotient, upar round kiya hua."),
+        "Sizes mein zyada se zyada ek ka farq hota hai, isliye sabse bada hissa: quotient, upar round kiya hua."),
     working=r"\left\lceil \frac{<layers>}{<ranks>} \right\rceil")
 def stage_layers(layers, ranks):
     return {"value": max(split_evenly(layers, ranks))}
@@ -138,7 +138,7 @@ def stage_memory(billions, ranks):
     en=("PipeDream with <ranks> stages (0 is the first), the pipeline full: how many updates of its own weights does "
         "stage <stage> make between a mini-batch's forward and its backward?",
         "So many mini-batches are in flight ahead of this one, and each updates once: $p-1-s$."),
-    hi=("PipeDream, <ranks> stages (pehla stage 0 hai), pipeline bhara hua: ek mini-batch ke forward aur backward ke "
+    hi=("PipeDream, <ranks> stages (pehla stage 0 hai), pipeline bhari hui: ek mini-batch ke forward aur backward ke "
         "beech stage <stage> apne weights ko kitni baar update karta hai?",
         "Is mini-batch se aage itne mini-batches raaste mein hain, har ek ek update karta hai: $p-1-s$."),
     working="<ranks> - 1 - <stage>")
@@ -154,7 +154,7 @@ def pipedream_staleness(ranks, stage):
     en=("PipeDream with weight stashing, <ranks> stages (0 is the first), the pipeline full: how many versions of its "
         "weights does stage <stage> keep, with the newest?",
         "One for each mini-batch that is in flight on this stage: $p-s$."),
-    hi=("PipeDream weight stashing ke saath, <ranks> stages (pehla stage 0 hai), pipeline bhara hua: stage <stage> "
+    hi=("PipeDream weight stashing ke saath, <ranks> stages (pehla stage 0 hai), pipeline bhari hui: stage <stage> "
         "apne weights ke kitne versions rakhta hai, sabse naya milakar?",
         "Is stage par jitne mini-batches raaste mein hain, har ek ke liye ek: $p-s$."),
     working="<ranks> - <stage>")

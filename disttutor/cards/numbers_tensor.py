@@ -20,7 +20,7 @@ LAYER = 4               # all-reduces of a layer: after its attention and its ML
     en=("$Y = XW$, and $W$ has <width> rows and <columns> columns. <ranks> ranks cut it by *columns*. How many columns "
         "of $Y$ does each rank compute?",
         "Each rank sees all of $X$ and has its part of the columns of $W$; the parts of $Y$ stand side by side."),
-    hi=("$Y = XW$, aur $W$ mein <width> rows aur <columns> columns hain. <ranks> ranks ise *columns* se kaat-te "
+    hi=("$Y = XW$, aur $W$ mein <width> rows aur <columns> columns hain. <ranks> ranks ise *columns* se kaatte "
         "hain. Har rank $Y$ ke kitne columns compute karta hai?",
         "Har rank poora $X$ dekhta hai aur $W$ ke kuch columns rakhta hai; $Y$ ke hisse saath saath rakhe jaate hain."),
     working=r"\frac{<columns>}{<ranks>}")
@@ -35,7 +35,7 @@ def column_parallel_shape(width, ranks):
         "$Y$ does each rank compute, before the all-reduce?",
         "Each rank has <own> rows of $W$ and that part of $X$. Its product has all columns of $Y$, but only a part of "
         "each sum: the all-reduce adds them up."),
-    hi=("$Y = XW$, aur $W$ mein <rows> rows aur <width> columns hain. <ranks> ranks ise *rows* se kaat-te hain. "
+    hi=("$Y = XW$, aur $W$ mein <rows> rows aur <width> columns hain. <ranks> ranks ise *rows* se kaatte hain. "
         "All-reduce se pehle har rank $Y$ ke kitne columns compute karta hai?",
         "Har rank ke paas $W$ ki <own> rows aur $X$ ka wahi hissa hai. Uske product mein $Y$ ke sab columns hain, "
         "lekin har sum ka sirf ek hissa: all-reduce unko jodta hai."),
@@ -142,7 +142,7 @@ def expert_all_to_all(tokens, width, best, ranks):
     "number-expert-capacity", lesson=11, source=SWITCH, concepts=("experts",),
     choices={"tokens": (1000, 1024, 2048, 4096), "experts": (8, 16, 32, 64), "factor": (1, 1.25, 1.5, 2)},
     en=("<tokens> tokens, each sent to one of <experts> experts, and a capacity factor of <factor>. How many tokens "
-        "does one expert take at most (rounded up)? Those that are too many are dropped.",
+        "does one expert take at most (rounded up)? Tokens beyond that are dropped.",
         "An even share of the tokens, times the factor."),
     hi=("<tokens> tokens, har ek <experts> experts mein se ek ko jaata hai, capacity factor <factor>. Ek expert "
         "zyada se zyada kitne tokens leta hai (upar round karke)? Jo zyada hain wo drop ho jaate hain.",

@@ -133,7 +133,7 @@ def test_formulas_can_be_shown(card):
 def test_a_card_says_where_it_belongs(card):
     assert card.id.startswith("number-") and card.kind == "number" and not card.faces
     assert card.deck == f"disttutor/{DECKS[card.lesson]}" and card.deck.split("/")[1].startswith(f"{card.lesson:02d}-")
-    assert card.source and card.section in ("Why", "Break it", "Scale it")
+    assert card.source and card.section in ("Why", "Break it", "Scale it", "What this machine has")
     assert card.concepts and set(card.concepts) <= CONCEPTS
     assert card.family in FAMILIES
 
