@@ -46,6 +46,8 @@ class NoteLines:
         deep = {number for number, line in enumerate(body) if is_too_deep(line)}
         shallow = ["" if number in deep else line for number, line in enumerate(body)]
         self.blocks = list(find_blocks(_without_unclosed_comments(shallow)))
+        self._tables = {number for block in self.blocks if block.kind == "table"
+                        for number in range(block.first, block.end)}
         self._code = {number: block for block in self.blocks if block.kind == "code"
                       for number in range(block.first, block.end)}
         prose = [MASKED * len(line) if number in self._code else line for number, line in enumerate(body)]
@@ -70,9 +72,13 @@ class NoteLines:
             return f"it stands in the block of code that begins in line {block.first + 1}"
         if number - 1 in self.too_deep:
             return "it stands in lists or quotes that are nested too deep to be looked into"
+        if number - 1 in self._tables:
+            return "it stands in a table"
         where = self._starts[number - 1] + at
         place = bisect_right(self.spans, where, key=lambda span: span.start) - 1
-        return WORDS[self.spans[place].kind] if place >= 0 and where < self.spans[place].end else ""
+        if place >= 0 and where < self.spans[place].end:
+            return WORDS[self.spans[place].kind]
+        return "the line begins inside code that the line above opens" if number - 1 in self.begin_inside else ""
 
     def _paragraph_ends(self, body: Sequence[str]) -> list[int]:
         """Where each paragraph ends, so that code spans stay in theirs; lines outside of all end with themselves."""
@@ -89,7 +95,6 @@ class NoteLines:
 
     def _lines(self) -> Iterator[Line]:
         headings = {block.first: block for block in self.blocks if block.kind == "heading"}
-        tables = {number for block in self.blocks if block.kind == "table" for number in range(block.first, block.end)}
         schedules = {bisect_right(self._starts, span.start) - 1 for span in self.spans if span.kind == "schedule"}
         closings = dict(self._closings())
         languages = HeadingLanguages(self.front_matter.language)
@@ -97,7 +102,7 @@ class NoteLines:
         for number in range(self.front_matter.end, len(self.raw)):
             if (heading := headings.get(number)) is not None:
                 languages.take(heading.level, self._visible[number])
-            kind, text, masked, callout = self._look(number, tables)
+            kind, text, masked, callout = self._look(number)
             if kind == HIDES and number in schedules:
                 kind = END
             in_schedule = callout == _SCHEDULE_CALLOUT or (
@@ -120,7 +125,7 @@ class NoteLines:
                 indent = re.sub(r"\S", " ", before)    # in a list item it belongs below the text, not the marker
                 yield last, indent + block.open_fence
 
-    def _look(self, number: int, tables: set[int]) -> tuple[str, str, str, str | None]:
+    def _look(self, number: int) -> tuple[str, str, str, str | None]:
         """A line's kind, its text, its masked text and the kind of callout that it opens (None for none)."""
         visible, masked = self._visible[number], self._masked[number]
         hides = number in self._between or HIDDEN in masked
@@ -136,8 +141,8 @@ class NoteLines:
                 callout, visible, masked = title[1].lower(), visible[title.end():], masked[title.end():]
         if not visible.strip():
             return (HIDES if hides else BLANK), "", "", callout
-        if number in self.too_deep or number in tables:
-            return (TABLE if number in tables else CODE), visible, MASKED * len(visible), callout
+        if number in self.too_deep or number in self._tables:
+            return (TABLE if number in self._tables else CODE), visible, MASKED * len(visible), callout
         return TEXT, visible, masked, callout
 
 

@@ -262,7 +262,7 @@ def _why_not(spot: str, raw: str) -> str:
         return "the marks do not both touch the words between them, or stand in a comparison"
     if spot in LONE:
         return "it stands in a block that is not read as lines"
-    return "four or more colons are no separator" if "::::" in raw else "it stands in a table or in a comment"
+    return "four or more colons are no separator" if "::::" in raw else "what stands around it is not read as text"
 
 
 def _short(text: str) -> str:

@@ -136,6 +136,22 @@ def test_what_is_opened_and_never_closed_swallows_nothing(opener):
     assert said(text) == [(3, "unclosed"), (8, "look-alike")]
 
 
+@pytest.mark.parametrize(("line", "words"), [
+    ("| a :: b | c |\n|---|---|", "a table"), ("| ==a== | c |\n|---|---|", "a table"), (":::: note", "four or more"),
+    ("`a :: b`", "code span"), ("    a :: b", "block of code that begins in line 3"), ("[a](b::c)", "a link"),
+    ("<!-- a :: b -->", "a comment"), ("- " * 40 + "a :: b", "too deep"),
+])
+def test_the_reason_names_what_stands_in_the_way(line, words):
+    assert words in notes.parse(f"{TAG}\n{line}\n").diagnostics[0].reason
+
+
+def test_a_line_that_begins_in_code_of_the_line_above_is_no_card_and_says_so():
+    parsed = notes.parse(TAG + "Q1 :: costs ` 5\nQ2 has ` too :: x\n")
+    assert [(card.front, card.back) for card in parsed.cards] == [("Q1", "costs ` 5")]
+    assert [diagnostic.line for diagnostic in parsed.diagnostics] == [3]
+    assert "the line above opens" in parsed.diagnostics[0].reason
+
+
 def test_clozes():
     assert sides(TAG + "- ==a b== c", bold=True) == [("[...] c", "a b c")]
     assert sides(TAG + "**a** {{b}} ==c==", bold=True, braces=True) == [

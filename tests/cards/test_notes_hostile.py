@@ -9,7 +9,7 @@ from note_fuzz import broken_note
 
 from disttutor.cards import notes
 
-FUZZED = 2_000      # `python tests/cards/note_fuzz.py 100000` runs more of them
+FUZZED = 1_000      # `python tests/cards/note_fuzz.py 100000` runs more of them
 
 
 def test_broken_notes_raise_nothing_and_every_line_in_doubt_is_explained():
