@@ -4,10 +4,9 @@ The new card takes over the history of the old one where both are nearly equal a
 (`identity.near_matches`). The learner is told, and may say no.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from disttutor.cards.card import Card
 from disttutor.cards.events import DamagedEvent, Event
 from disttutor.cards.identity import Known
 
@@ -72,9 +71,3 @@ def owners(adoptions: Iterable[Adoption]) -> dict[str, str]:
             if held_by == adoption.old:
                 owner[id] = adoption.new
     return owner
-
-
-def orphans(asked: Iterable[Known], cards: Sequence[Card]) -> list[Known]:
-    """Those cards, of all that were asked, that have left a deck of which something else is there."""
-    decks, there = {card.deck for card in cards}, {card.id for card in cards}
-    return [card for card in asked if card.id not in there and card.deck in decks]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from disttutor.cards.adoptions import Adoption, fields_of, orphans
+from disttutor.cards.adoptions import Adoption, fields_of
 from disttutor.cards.card import Card
 from disttutor.cards.days import StudyDays
 from disttutor.cards.event_reader import Reader
@@ -211,7 +211,8 @@ class Progress:
         """
         with self._lock:
             fresh = {card.id: known(card) for card in self.fresh(cards) if card.faces}
-            left = {card.id: card for card in orphans(self._history.asked, cards)}
+            there = {card.id for card in cards}
+            left = {card.id: card for card in self._history.asked if card.id not in there}
             unwanted = self._history.unwanted
             made = {self._add("adoption", old=old, new=new, ratio=round(ratio, 3), before=left[old].front,
                               **fields_of(fresh[new]))["id"]

@@ -1,5 +1,7 @@
 """Progress: what is due when, undo, settings, several kernels at once."""
 
+import errno
+import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -269,6 +271,26 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_lost_while_the_ke
     (tmp_path / "file").unlink()
     progress.refresh()
     assert progress.notice == "" and dict(on_disk(progress).states) == dict(progress.states)
+
+
+def test_what_is_in_memory_only_stays_when_all_is_read_anew(progress, monkeypatch):
+    on_disk(progress).answer(A, EASY)
+    progress.answer(B, EASY)
+    theirs = next(path for path in progress.folder.iterdir() if b'"card":"a"' in path.read_bytes())
+
+    def full(file: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    progress.answer(C, EASY)
+    progress.refresh()
+    assert set(progress.states) == {"a", "b", "c"} and set(on_disk(progress).states) == {"a", "b"}
+    theirs.unlink()
+    progress.refresh()
+    assert set(progress.states) == {"b", "c"} and progress.undo().card == "c"
+    monkeypatch.undo()
+    progress.refresh()
+    assert set(progress.states) == set(on_disk(progress).states) == {"b"} and progress.notice == ""
 
 
 def test_threads_of_one_kernel_lose_nothing(progress):
