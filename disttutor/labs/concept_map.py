@@ -50,7 +50,8 @@ class ConceptMap(anywidget.AnyWidget):
 
     def fallback(self) -> str:
         """The map as HTML that needs no kernel: an image, and the list of concepts below it."""
-        return f"{draw(NOTHING, self._folder).html()}{listed(self._folder)}"
+        summary = "<summary>All concepts, with links to their lessons</summary>"
+        return f"{draw(NOTHING, self._folder).html()}<details>{summary}{listed(self._folder)}</details>"
 
     def __repr__(self) -> str:
         return draw(NOTHING, self._folder).plain

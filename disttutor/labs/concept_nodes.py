@@ -82,4 +82,4 @@ def _row(concept: Concept, folder: Path) -> str:
     if file:
         place = f"<a href='{escape(file)}#{escape(concept.section.replace(' ', '-'))}'>{place}</a>"
     return (f"<li><b>{escape(concept.en)}</b>: {escape(concept.meaning[ENGLISH])} "
-            f"<i lang='{HINGLISH}'>{escape(concept.hi)}.</i> {place}</li>")
+            f"<i lang='{HINGLISH}'>{escape(concept.hi)}.</i> Explained in {place}.</li>")

@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from disttutor.cards import our_cards
 from disttutor.cards.progress import here
+from disttutor.cards.shelf import every_card
 from disttutor.labs.course import LESSONS
 from disttutor.labs.overview import LessonDone, Overview, overview
 
@@ -78,7 +78,7 @@ class ProgressPage:
                 f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>")
 
     def _puzzles(self) -> str:
-        solved = self.view.puzzles
+        solved = [puzzle.replace("-", " ") for puzzle in self.view.puzzles]
         return f"Puzzles solved: {len(solved)} ({', '.join(solved)})." if solved else "Puzzles solved: none yet."
 
     def _calibration(self) -> str:
@@ -113,6 +113,8 @@ def _answered(lesson: LessonDone) -> str:
 
 
 def progress_page(folder: str | Path = ".") -> ProgressPage:
-    """Your progress, with links to the lessons that lie in `folder` (by default where the notebook is)."""
+    """Your progress on the course's cards and those of your notes, with links to the lessons that lie in `folder` (by
+    default where the notebook is)."""
     progress = here()
-    return ProgressPage(overview(progress, our_cards()), Path(folder), bool(progress.notice))
+    cards, _ = every_card(progress)
+    return ProgressPage(overview(progress, cards), Path(folder), bool(progress.notice))

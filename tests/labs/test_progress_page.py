@@ -108,7 +108,7 @@ def test_a_page_of_somebody_who_has_studied(tmp_path, monkeypatch):
     assert "You studied on 1 of the last 14 days." in said
     assert f"✓ 00 Start here: {len(cards)} of {len(cards)}" in said
     assert "○ 01 Why distribute (to come): 0 of " in said
-    assert "Puzzles solved: 1 (concept-map-1)." in said
+    assert "Puzzles solved: 1 (concept map 1)." in said
     html = page.html()
     assert "<a href='00_start_here.ipynb'>Start here</a>" in html and "Lessons done: 1 of 17." in html
     assert html.count("<img") == 2                              # the calendar, and the curve
