@@ -88,14 +88,13 @@ class _Sitting:
     def _ratings(self) -> Keys:
         """Where the answer was checked, Enter goes on; a typed one may have been judged wrongly."""
         review, suggested = self.review, self.review.suggested
-        keys: Keys = {str(n): self._rating(rating) for n, rating in enumerate(review.ratings, 1)}
+        every: Keys = {str(n): self._rating(rating) for n, rating in enumerate(review.ratings, 1)}
         if suggested is None:
-            return keys
-        if len(review.ratings) == 2 or suggested == Rating.FORGOT:
-            keys = {}
-        keys.pop("1", None)
+            return every
         words, rate = self._rating(suggested)
-        keys = {"Enter": (f"go on ({words})", rate), **keys}
+        keys: Keys = {"Enter": (f"go on ({words})", rate)}
+        if suggested != Rating.FORGOT and len(every) == len(Rating):
+            keys |= {key: does for key, does in every.items() if key != "1"}
         if review.may_overrule:
             wrong = suggested == Rating.FORGOT
             other = Rating.REMEMBERED if wrong else Rating.FORGOT
@@ -155,10 +154,10 @@ class _Sitting:
         numbers = re.findall(r"\d+", text)
         if len(numbers) == 1:
             numbers = list(numbers[0])
-        places = self.review.asked.places
-        if not all(1 <= int(number) <= len(places) for number in numbers):
+        places = {str(number): place for number, place in enumerate(self.review.asked.places, 1)}
+        if not places.keys() >= set(numbers):
             raise AnswerError(f"the steps are numbered from 1 to {len(places)}")
-        return [places[int(number) - 1] for number in numbers]
+        return [places[number] for number in numbers]
 
 
 def _words(keys: Keys) -> dict[str, str]:

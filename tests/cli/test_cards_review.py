@@ -3,6 +3,7 @@
 import io
 import random
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -89,6 +90,15 @@ def test_four_buttons_by_option(sitting, progress):
     assert answers(progress) == [("basic", Rating.EASY, 95, None)]
 
 
+def test_with_four_buttons_a_right_answer_may_be_called_hard_or_easy(sitting, progress):
+    progress.set("buttons", 4)
+    screen = sitting([CLOZE], "All-reduce", "4", "1", "4")
+    assert "Press one of: Enter, 2, 3, 4, o, h, q" in screen
+    assert answers(progress) == [("cloze", Rating.EASY, 95, True)]
+    assert "Press one of: Enter, o, h, q" in sitting([replace(CLOZE, id="wrong")], "nothing like it", "4", "4", "")
+    assert answers(progress)[1:] == [("wrong", Rating.FORGOT, 95, False)]
+
+
 def numbered(screen: str) -> dict[str, str]:
     """The options or steps of the first question on the screen: their numbers by their texts."""
     lines = [line.split(maxsplit=1) for line in screen.splitlines()]
@@ -117,7 +127,7 @@ def test_a_wrong_choice_counts_as_forgotten_and_cannot_be_overruled(sitting, pro
 def test_steps_are_typed_in_order_together_or_apart(sitting, progress, between):
     number = numbered(sitting([ORDER]))
     right = [number[step] for step in ("forward", "backward", "update")]
-    screen = sitting([ORDER], "1 2", "1 2 4", "0", "first", between.join(right), "2", "")
+    screen = sitting([ORDER], "1 2", "1 2 4", f"0 {'9' * 5000}", "first", between.join(right), "2", "")
     assert screen.count("bring all 3 steps into order") == 2 and screen.count("numbered from 1 to 3") == 2
     assert answers(progress) == [("order", Rating.HARD, 50, True)]
 
