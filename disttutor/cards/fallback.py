@@ -11,6 +11,7 @@ from html import escape
 from disttutor.cards import rendering
 from disttutor.cards.asking import put
 from disttutor.cards.card import Card, Face, Option
+from disttutor.cards.origin import origin
 
 EXAMPLE = 1         # the seed of the examples
 WIDTH = 96          # letters in a line of text
@@ -39,6 +40,11 @@ def _faces(card: Card) -> Mapping[str, Face]:
     return put(card, EXAMPLE).faces
 
 
+def _origin(card: Card) -> str:
+    place, source = origin(card)
+    return ". ".join(filter(None, [place, source and f"Source: {source}"]))
+
+
 def _box(card: Card) -> str:
     faces = _faces(card)
     (language, face), *others = faces.items()
@@ -46,8 +52,8 @@ def _box(card: Card) -> str:
     for language, face in others:
         parts.append(f'<div lang="{escape(language)}" style="{BELOW}">'
                      f'<strong>{_inline(face.question)}</strong>{"".join(_inside(card, face))}</div>')
-    if card.source:
-        parts.append(f'<div style="{QUIET}">Source: {escape(card.source)}</div>')
+    if words := _origin(card):
+        parts.append(f'<div style="{QUIET}">{_inline(words)}</div>')
     first = next(iter(faces))
     return (f'<details style="{BOX}">\n<summary lang="{escape(first)}">{_inline(faces[first].question)}</summary>\n'
             + "\n".join(parts) + "\n</details>")
@@ -85,8 +91,8 @@ def _entry(number: int, card: Card) -> Iterator[str]:
         for letter, option in zip(LETTERS, face.options, strict=False):
             yield _filled(rendering.plain(option.text), f"{mark}{letter}) ")
         yield from _answer(card, face, f"{mark}-> ")
-    if card.source:
-        yield _filled(f"Source: {card.source}", mark)
+    if words := _origin(card):
+        yield _filled(rendering.plain(words), mark)
 
 
 def _answer(card: Card, face: Face, mark: str) -> Iterator[str]:

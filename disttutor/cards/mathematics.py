@@ -120,12 +120,20 @@ def _walk(element: Element, form: _Form) -> str:
 
 def _with_blanks(row: Element, place: int, words: str) -> str:
     """A part of a row: operators stand between blanks (at the beginning a minus is a sign), sums and logarithms before
-    one."""
-    sign, base = row[place].text, row[place][0] if len(row[place]) else row[place]
-    if row[place].tag == "mo" and sign in SPACED and place:
+    one, and a fraction is kept apart from what it is multiplied by."""
+    part = row[place]
+    base = part[0] if len(part) else part
+    before = next((other for other in reversed(row[:place]) if other.tag != "mspace"), None)
+    if part.tag == "mo" and part.text in SPACED and place:
         return f" {words} "
+    if before is not None and "mfrac" in (part.tag, before.tag) and _is_factor(part, "([") and _is_factor(before, ")]"):
+        return f" · {words}"
     named = base.tag == "mi" and len(base.text or "") > 1 or base.text in {"∑", "∏"}
-    return f"{words} " if sign == "," or named and row[place + 1: place + 2] else words
+    return f"{words} " if part.text == "," or named and row[place + 1: place + 2] else words
+
+
+def _is_factor(part: Element, brackets: str) -> bool:
+    return part.tag != "mspace" and (part.tag != "mo" or part.text in [*brackets])
 
 
 def _is_sum(words: str) -> bool:

@@ -3,6 +3,7 @@
 The answer, and what is right and wrong about it, is in the data only once it may be seen.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ def view(review: Review) -> dict[str, Any]:
 
 def lesson_file(number: int | None, folder: Path) -> str:
     """The name of a lesson's notebook in the folder, or "" where it is not there."""
-    found = [] if number is None else sorted(path.name for path in folder.glob(f"{number:02d}_*.ipynb"))
-    return found[0] if found else ""
+    names = [] if number is None else sorted(path.name for path in folder.glob(f"{number:02d}_*.ipynb"))
+    return next((name for name in names if re.fullmatch(r"\d\d_[a-z0-9_]+\.ipynb", name)), "")     # no copy of it
 
 
 def _card(review: Review) -> dict[str, Any]:

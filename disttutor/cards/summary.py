@@ -53,7 +53,7 @@ def _sureness(answered: Iterable[Answered]) -> list[str]:
     sure = [answer.remembered for answer in answered if answer.confidence == 95]
     if not sure:
         return []
-    return [f"95 % sure {counted(len(sure), 'time')}, and right {sum(sure)} of them." if len(sure) > 1 else
+    return [f"95 % sure {counted(len(sure), 'time')}, right {sum(sure)} of them." if len(sure) > 1 else
             f"95 % sure once, and {'right' if sure[0] else 'wrong'}."]
 
 
