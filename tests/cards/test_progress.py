@@ -7,13 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from disttutor.cards.card import Card
 from disttutor.cards.days import StudyDays
-from disttutor.cards.events import encode, make
-from disttutor.cards.history import History
 from disttutor.cards.progress import Progress, here
 from disttutor.cards.scheduling import Rating
 from tests.cards.kernels import card
@@ -218,46 +214,6 @@ def test_a_study_day_is_the_one_of_where_it_was_answered(tmp_path):
     assert moved.today == date(2024, 3, 10)
 
 
-def test_what_is_unknown_or_newer_is_kept_and_passed_over(progress, clock):
-    progress.answer(A, EASY)
-    states = dict(progress.states)
-    day = clock.moment.date()
-    strange = make("dance", clock.moment, day, clock.moment, steps=3)
-    newer = make("review", clock.moment, day, clock.moment, card="a", rating=1) | {"schema": 2}
-    more = make("review", clock.moment, day, clock.moment, card="b", rating=4, mood="good")
-    (progress.folder / "newer.jsonl").write_bytes(b"".join(map(encode, (strange, newer, more))))
-    progress.refresh()
-    assert {name: state for name, state in progress.states.items() if name != "b"} == states
-    assert len(progress.warnings) == 1 and "1 events were written by a newer disttutor" in progress.warnings[0]
-    assert [event for event in progress.all_events() if event["id"] in (strange["id"], newer["id"], more["id"])]
-    assert next(event for event in progress.all_events() if event["id"] == more["id"])["mood"] == "good"
-
-
-@pytest.mark.parametrize(("kind", "fields"), [
-    ("review", {"card": "a", "rating": 7}), ("review", {"rating": 3}), ("review", {"card": "a", "rating": True}),
-    ("review", {"card": "a", "rating": 3, "day": "yesterday"}), ("review", {"card": ["a"], "rating": 3}),
-    ("undo", {"review": 3}), ("setting", {"name": "buttons", "value": 17}), ("setting", {"name": ["x"], "value": 1}),
-    ("puzzle", {"puzzle": None}), ("lesson", {"lesson": "3"}), ("lesson", {"lesson": 3, "day": 5}),
-    ("adoption", {"old": "a"}), ("rejection", {}), ("review", {"card": "a", "rating": 3, "front": 3})])
-def test_an_event_with_damaged_fields_is_named_and_left_out(progress, clock, kind, fields):
-    progress.answer(A, EASY)
-    progress.solved("p")
-    event = make(kind, clock.moment, clock.moment.date(), clock.moment) | fields
-    (progress.folder / "damaged.jsonl").write_bytes(encode(event))
-    again = on_disk(progress)
-    assert len(again.warnings) == 1 and event["id"] in again.warnings[0]
-    assert again.puzzles == {"p"} and again.setting("buttons") == 2 and again.reviews[0].rating == EASY
-
-
-def test_fields_that_matter_less_are_left_out_alone(progress, clock):
-    event = make("review", clock.moment, clock.moment.date(), clock.moment, card="a", rating=3, confidence=60,
-                 right="yes", seconds="long", seed=[1], retention=0)
-    progress.folder.mkdir()
-    (progress.folder / "odd.jsonl").write_bytes(encode(event))
-    review, = on_disk(progress).reviews
-    assert (review.confidence, review.right, review.seconds, review.seed, review.retention) == (None,) * 4 + (0.9,)
-
-
 def test_a_place_that_cannot_be_written_is_said_and_nothing_is_lost_while_the_kernel_lives(tmp_path, clock):
     (tmp_path / "file").write_text("")
     progress = Progress(tmp_path / "file" / "home", clock=clock)
@@ -317,33 +273,3 @@ def test_here_is_one_for_each_home(tmp_path, monkeypatch):
     assert here() is progress and set(progress.states) == {"a"}
     monkeypatch.setenv("DISTTUTOR_HOME", str(tmp_path / "two"))
     assert here() is not progress and not here().states
-
-
-moments = st.integers(0, 10**5)
-happenings = st.lists(st.tuples(st.sampled_from(["review", "undo", "adoption", "rejection", "setting"]), moments,
-                                st.sampled_from("abc"), st.sampled_from("abc"), st.sampled_from(Rating)), max_size=12)
-
-
-@given(happenings, st.randoms(use_true_random=False))
-def test_the_order_of_taking_events_in_does_not_matter(happened, chance):
-    events = []
-    start = datetime(2026, 1, 1, tzinfo=UTC)
-    for kind, minutes, one, other, rating in happened:
-        moment = start + timedelta(minutes=minutes)
-        earlier = [event["id"] for event in events] or ["none"]
-        fields = {
-            "review": {"card": one, "rating": int(rating), "deck": "d", "kind": "basic", "front": f"{one}{minutes}"},
-            "undo": {"review": chance.choice(earlier)}, "rejection": {"adoption": chance.choice(earlier)},
-            "adoption": {"old": one, "new": other, "before": "x", "front": "y", "deck": "d", "kind": "basic",
-                         "ratio": 0.9},
-            "setting": {"name": "new_per_day", "value": int(rating)},
-        }[kind]
-        events.append(make(kind, moment, moment.date(), start - timedelta(1), **fields))
-    at_once, piecemeal = History(), History()
-    at_once.add(events)
-    for event in chance.sample(events, len(events)):
-        piecemeal.add([event])
-        assert piecemeal.states is not None                  # asked in between
-    assert dict(piecemeal.states) == dict(at_once.states) and piecemeal.reviews == at_once.reviews
-    assert piecemeal.settings == at_once.settings and piecemeal.adoptions == at_once.adoptions
-    assert sorted(map(str, piecemeal.asked)) == sorted(map(str, at_once.asked))
