@@ -24,7 +24,7 @@ import genanki
 
 from disttutor.cards.anki_sides import Sides, examples, sides
 from disttutor.cards.anki_style import CSS, TEMPLATE
-from disttutor.cards.anki_text import line
+from disttutor.cards.anki_text import fit, line
 from disttutor.cards.card import HINGLISH, Card
 from disttutor.cards.choosing import title
 from disttutor.cards.decks import check_unique
@@ -116,7 +116,7 @@ def _tags(card: Card, more_decks: Sequence[str]) -> list[str]:
     tags += [f"family::{card.family}"] if card.family else []
     tags += [f"deck::{deck.removeprefix(_ROOT).strip(':')}" for deck in more_decks]
     # White space parts one tag from the next.
-    return [f"{_ROOT}::{'-'.join(tag.split())}" for tag in tags]
+    return [f"{_ROOT}::{'-'.join(fit(tag).split())}" for tag in tags]
 
 
 class _Decks:
@@ -127,7 +127,7 @@ class _Decks:
 
     def name(self, deck: str) -> str:
         """`disttutor/03-data-parallelism` is `disttutor::03 Data parallelism`, `flashcards/ai` is `disttutor::ai`."""
-        parts = [part.strip(" :") for part in deck.replace('"', "").split("/")]
+        parts = [part.strip(" :") for part in fit(deck).replace('"', "").split("/")]
         parts = [part for part in parts if part]
         if parts[:1] == ["flashcards"] and len(parts) > 1 or parts[:1] == [_ROOT]:
             parts = parts[1:]

@@ -9,6 +9,8 @@ from html import escape
 
 from disttutor.cards import rendering
 
+# What Anki's database would take for the end of a field, or could not hold.
+_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 # Words in brackets that Anki would take for an order: to play a sound, to speak, to run LaTeX.
 _ORDERS = re.compile(r"\[(?=sound:|anki:|/?latex\]|/?\$\$?\])", flags=re.IGNORECASE)
 
@@ -28,4 +30,9 @@ def _tex(tex: str, block: bool) -> str:
 
 
 def _harmless(field: str) -> str:
-    return _ORDERS.sub("&#91;", field.strip())
+    return _ORDERS.sub("&#91;", fit(field).strip())
+
+
+def fit(text: str) -> str:
+    """The text with a sign of replacement for each letter that Anki's database cannot hold."""
+    return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)

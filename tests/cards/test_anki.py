@@ -2,6 +2,7 @@
 
 import random
 import re
+import warnings
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +15,8 @@ from anki.collection import (
     ImportAnkiPackageRequest,
     ImportCsvRequest,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from disttutor.cards import Card, DeckError, Drawn, Face, Option, anki, our_cards
 
@@ -163,6 +166,31 @@ def test_a_learners_note_keeps_its_letters_and_its_language(collection, bring):
     ((question, answer),) = shown(collection, "0f3a9c")
     assert question.strip() == '<div class="face" lang="hi"><p>नमस्ते <code>{{Front}}</code> &lt;rank&gt;?</p></div>'
     assert "दुनिया 🎉" in answer
+
+
+LETTERS = st.one_of(st.characters(codec="utf-8"), st.sampled_from("<>&{}[]$`*_#|\\\n\x1f\x00:;\"'!-"))
+NASTY = st.text(LETTERS, max_size=40)
+
+
+@settings(max_examples=12)
+@given(texts=st.lists(st.tuples(NASTY, NASTY, NASTY), min_size=1, max_size=40))
+def test_whatever_is_written_arrives_as_one_note_a_card(texts, tmp_path_factory):
+    """A letter must not end a field, a tag of HTML not swallow the rest, a mark not run as an order."""
+    cards = [Card(id=f"c{n}", deck=f"flashcards/{deck}", also=(deck,), faces={"en": Face(f"Q {front}", f"A {back} Z")})
+             for n, (deck, front, back) in enumerate(texts)]
+    folder = tmp_path_factory.mktemp("any")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")                  # genanki warns of what is no HTML
+        anki.export(cards, folder / "x.apkg", timestamp=MONDAY)
+    opened = Collection(str(folder / "collection.anki2"))
+    request = ImportAnkiPackageRequest(package_path=str(folder / "x.apkg"), options=ImportAnkiPackageOptions())
+    assert len(opened.import_anki_package(request).log.new) == opened.card_count() == len(cards)
+    for card in cards:
+        ((question, answer),) = shown(opened, card.id)
+        assert words(question).startswith("Q")
+        assert words(answer.split('<hr id="answer">')[1]).startswith("A")
+    assert opened.fix_integrity()[1]
+    opened.close()
 
 
 def test_an_edited_back_arrives_and_adds_no_note(collection, bring):
