@@ -13,7 +13,7 @@ BOX_WIDTH, BOX_HEIGHT = 128.0, 46.0
 ACROSS, DOWN = 60.0, 46.0                   # free space between two boxes side by side, and one above the other
 EDGE, TOP = 38.0, 86.0                      # around the grid; above it, for the title and the legend
 GAP, ARROW = 2.0, 7.0                       # between a box and its line; length of the line's head
-SMALL, LEADING = 10.0, 12.0                 # size of the words on lines, and from one line of them to the next
+SMALL, LEADING = 10.5, 12.5                 # size of the words on lines, and from one line of them to the next
 _ALONG = (0.5, 0.42, 0.58, 0.34, 0.66, 0.27, 0.73, 0.2, 0.8)      # where on its line a word may stand; the middle first
 
 Place = tuple[int, int]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from disttutor.figures.concept_layout import (
+    ARROW,
     BOX_HEIGHT,
     BOX_WIDTH,
     EDGE,
@@ -156,7 +157,7 @@ def _bar(node: Node, area: Area) -> str:
     """What is known of it, as a bar along the box's foot."""
     if node.gap or node.state in ("", "new"):
         return ""
-    length = area.width - 2 * BOX_HEIGHT / 2
+    length = area.width - BOX_HEIGHT                        # between the ends of a round box
     left, y = area.x + BOX_HEIGHT / 2, area.y + area.height - 5
     return (rect(left, y, length, 2.5, fill=mix(STATES[node.state][1], INK, 0.15), rx=1)
             + rect(left, y, length * node.share, 2.5, fill=INK, rx=1))
@@ -167,7 +168,7 @@ def _arrow(line: Line, join: Join) -> str:
     ends = escape(f"{join.start} {join.end}")
     length = ((line.x2 - line.x1) ** 2 + (line.y2 - line.y1) ** 2) ** 0.5
     ux, uy = (line.x2 - line.x1) / length, (line.y2 - line.y1) / length
-    bx, by = line.x2 - 7 * ux, line.y2 - 7 * uy
+    bx, by = line.x2 - ARROW * ux, line.y2 - ARROW * uy
     head = " ".join(f"{number(x)},{number(y)}" for x, y in
                     ((line.x2, line.y2), (bx - 3.2 * uy, by + 3.2 * ux), (bx + 3.2 * uy, by - 3.2 * ux)))
     return (f'<path data-line="{ends}" d="M{number(line.x1)} {number(line.y1)}L{number(bx)} {number(by)}" '

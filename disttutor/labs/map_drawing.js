@@ -5,7 +5,7 @@ function drawingOf(text) {
   const svg = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
   svg.querySelectorAll("script, foreignObject").forEach((e) => e.remove());
   svg.setAttribute("role", "group");                      // an image would hide its boxes from a screen reader
-  svg.style.cssText = "min-width:900px;max-width:100%;height:auto;display:block";
+  svg.style.cssText = "min-width:760px;max-width:100%;height:auto;display:block";
   return document.importNode(svg, true);
 }
 
