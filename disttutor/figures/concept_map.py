@@ -5,7 +5,7 @@ says that the lesson is still to come, a round box that the topic lies beside th
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from disttutor.figures.concept_layout import (
@@ -38,6 +38,7 @@ STATES = {
 BLANK = "#ffffff"
 GROUND = "#eef1f5"
 NAME, NAME_LEADING = 12.0, 14.0
+MOST_LINES = 2
 MARK, MARK_AT = 5.5, 13.0                   # radius of the mark, and how far from the box's left border its centre is
 GROUP = 11.0
 
@@ -86,15 +87,17 @@ def concept_map(nodes: Sequence[Node], joins: Sequence[Join], groups: Mapping[st
                for key in groups if any(node.group == key for node in nodes)}
     taken = [*boxes.values(), *(label.area for label in words)]
     width, height = size(node.place for node in nodes)
+    legend, legend_end = _legend(nodes, groups)
     parts = [
         text(EDGE - 12, 27, title, size=15, bold=True),
-        *_legend(nodes, groups),
+        *legend,
         *(rect(a.x, a.y, a.width, a.height, fill=GROUND, rx=9) for ground in grounds.values() for a in ground),
         *(_group_name(groups[key], ground, taken, lines) for key, ground in grounds.items()),
         *(_arrow(line, join) for line, join in zip(lines, joins, strict=True)),
         *map(_words, words),
         *(_node(node, boxes[node.id], node.group in groups) for node in nodes),
     ]
+    width = max(width, legend_end, text_width(title, 15, bold=True) + 2 * EDGE)
     return drawing(parts, int(width), height, alt=_alt(title, nodes, joins, groups),
                    plain=f"{title}: {_counts(nodes)}.")
 
@@ -110,6 +113,8 @@ def _check(nodes: Sequence[Node], joins: Sequence[Join]) -> None:
             raise ValueError(f"{node.id}: unknown state {node.state!r}; there are {', '.join(STATES)}")
         if not 0 <= node.share <= 1:
             raise ValueError(f"{node.id}: its share is {node.share}, but a share lies between 0 and 1")
+        if len(shown(node)) > MOST_LINES:
+            raise ValueError(f"{node.id}: its name {node.name!r} is too long for its box; a shorter one works")
     ids = {node.id for node in nodes}
     for join in joins:
         if lost := {join.start, join.end} - ids:
@@ -118,6 +123,7 @@ def _check(nodes: Sequence[Node], joins: Sequence[Join]) -> None:
 
 def shown(node: Node) -> list[str]:
     """The lines of a box: its name, or the number of its gap."""
+    # A round box is narrow at its corners, so names keep away from them in every box.
     return [f"gap {node.gap}"] if node.gap else wrap(node.name, BOX_WIDTH - MARK_AT - MARK - 12, NAME)
 
 
@@ -188,19 +194,20 @@ def _group_name(name: str, ground: Sequence[Area], taken: Sequence[Area], lines:
     return text(spot.x, spot.y + GROUP - 1, name, size=GROUP, fill=MUTED, bold=True)
 
 
-def _legend(nodes: Sequence[Node], groups: Mapping[str, str]) -> Iterator[str]:
-    x, y = EDGE - 12, 45.0
-    for state, (words, fill) in STATES.items() if any(node.state for node in nodes) else ():
-        yield rect(x, y - 8, 34, 16, fill=fill, stroke=outline(fill), rx=4) + _mark(state, x + 17, y)
-        yield text(x + 40, y + 4, words, size=11)
+def _legend(nodes: Sequence[Node], groups: Mapping[str, str]) -> tuple[list[str], float]:
+    """What colours, marks and borders mean, as far as they occur; and where it ends."""
+    looks = [(words, fill, "none", 4, state) for state, (words, fill) in STATES.items()] * any(n.state for n in nodes)
+    if any(node.to_come for node in nodes):
+        looks.append(("its lesson is to come", BLANK, "5 3", 4, ""))
+    if any(node.group not in groups for node in nodes):
+        looks.append(("neighbouring topic", BLANK, "none", 8, ""))
+    parts, x, y = [], EDGE - 12, 45.0
+    for words, fill, dash, rx, state in looks:
+        parts += [f'<rect x="{number(x)}" y="{number(y - 8)}" width="34" height="16" rx="{rx}" fill="{fill}" '
+                  f'stroke="{outline(fill)}" stroke-dasharray="{dash}"/>',
+                  _mark(state, x + 17, y) if state else "", text(x + 40, y + 4, words, size=11)]
         x += 40 + text_width(words, 11) + 16
-    for seen, dash, rx, words in ((any(n.to_come for n in nodes), "5 3", 4, "its lesson is to come"),
-                                  (any(n.group not in groups for n in nodes), "", 8, "neighbouring topic")):
-        if seen:
-            yield (f'<rect x="{number(x)}" y="{number(y - 8)}" width="34" height="16" rx="{rx}" fill="#ffffff" '
-                   f'stroke="{outline("#ffffff")}" stroke-dasharray="{dash or "none"}"/>')
-            yield text(x + 40, y + 4, words, size=11)
-            x += 40 + text_width(words, 11) + 16
+    return parts, x
 
 
 def _counts(nodes: Sequence[Node]) -> str:

@@ -179,6 +179,11 @@ def test_who_cannot_see_it_is_told():
     assert figure.alt == "Map: 2 concepts, 1 new and 1 known; 1 line between them. Letters: Aaa (new), Bbb (known)."
 
 
+def test_a_small_map_is_as_wide_as_its_legend():
+    nodes = [Node("a", "A", "g", (0, 0), to_come=True), Node("b", "B", "outside", (1, 0))]
+    assert outside(concept_map(nodes, [], {"g": "G"}, title="A title that says what the map is about")) == []
+
+
 def test_the_same_map_has_the_same_bytes(drawn):
     assert concept_map(*course(), INSIDE).svg == drawn.svg
 
@@ -189,6 +194,7 @@ def test_the_same_map_has_the_same_bytes(drawn):
     ([TWO[0], Node("c", "C", "g", (0, 0))], [], r"two concepts have the place \(0, 0\)"),
     ([Node("a", "A", "g", (0, 0), "half")], [], "a: unknown state 'half'; there are new, learning, known"),
     ([Node("a", "A", "g", (0, 0), share=1.5)], [], "its share is 1.5"),
+    ([Node("a", "A name that is longer than its box", "g", (0, 0))], [], "a: its name .* is too long for its box"),
     (TWO, [Join("a", "x", "")], "the line a - x needs x: not in the map"),
 ])
 def test_what_cannot_be_drawn_is_said(nodes, joins, why):
