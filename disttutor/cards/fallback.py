@@ -48,7 +48,7 @@ def _origin(card: Card) -> str:
 def _box(card: Card) -> str:
     faces = _faces(card)
     (language, face), *others = faces.items()
-    parts = [f'<div lang="{escape(language)}">{"".join(_inside(card, face))}</div>']
+    parts = [f'<div lang="{escape(language)}" style="margin-top:8px">{"".join(_inside(card, face))}</div>']
     for language, face in others:
         parts.append(f'<div lang="{escape(language)}" style="{BELOW}">'
                      f'<strong>{_inline(face.question)}</strong>{"".join(_inside(card, face))}</div>')

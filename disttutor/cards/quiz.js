@@ -5,6 +5,15 @@ const PATIENCE = 4000;      // milliseconds until the learner is told that the k
 const OF_A_FIELD = new Set(["Enter", "Escape"]);
 let quizzes = 0;
 
+// A key by what it types; by its place on the keyboard where the layout has no Latin letters (as a Devanagari one), or
+// its digits only with Shift (as a French one).
+function named(event) {
+  if (event.key === " ") return "Space";
+  if (/^Digit\d$/.test(event.code) && !event.shiftKey) return event.code.slice(5);
+  if (/^[\x21-\x7e]$/.test(event.key)) return event.key.toUpperCase();
+  return event.key.length === 1 ? event.code.replace(/^Key/, "") : event.key;
+}
+
 function render({ model, el }) {
   const name = `dq-${++quizzes}`;
   const ui = { card: "", text: "", order: [], keys: false, busy: null };
@@ -64,7 +73,7 @@ function render({ model, el }) {
     work.replaceChildren(...(over ? end(shown, act) : isShown ? recalled(shown) : before(shown, ui, act, moved)));
     hint.textContent = shown.hint;
     answered.replaceChildren(...(isShown ? [answer(shown)] : []));
-    next.replaceChildren(...(isShown ? [...after(shown, act), ...origin(shown, open)] : []));
+    next.replaceChildren(...(isShown ? [...after(shown, act), ...origin(shown, open)].filter(Boolean) : []));
     said.textContent = "";
   }
 
@@ -101,16 +110,15 @@ function render({ model, el }) {
   root.addEventListener("keydown", (event) => {
     if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
     const typing = event.target.tagName === "INPUT";
-    // Letters by their place on the keyboard where the layout has none of its own, as a Devanagari layout.
-    const key = event.key === " " ? "Space" : /^[\x21-\x7e]$/.test(event.key) ? event.key.toUpperCase()
-      : event.key.length === 1 ? event.code.replace(/^Key|^Digit/, "") : event.key;
+    const key = named(event);
     if (typing && !OF_A_FIELD.has(key)) return;
     if (key === "Escape") {
       event.preventDefault();
       return typing ? root.focus() : leave();
     }
     if (event.repeat) return event.key.startsWith("Arrow") || event.preventDefault();    // a key held down is one press
-    if ((key === "Enter" || key === "Space") && event.target.closest("button, summary, a")) return;   // it clicks itself
+    // On a button, a link or a fold these two do by themselves what they should.
+    if ((key === "Enter" || key === "Space") && event.target.closest("button, summary, a")) return;
     const pressed = [...root.querySelectorAll("[data-keys]:not(:disabled)")].find((made) =>
       made.dataset.keys.split(" ").some((one) => one.toUpperCase() === key.toUpperCase()));
     if (pressed) {

@@ -70,7 +70,7 @@ class Quiz(anywidget.AnyWidget):
             "adoptions": [adoption.sentence for adoption in self.adoptions], "remarks": self.remarks,
             "summary": summary(self.review, self.cards) if self.review.phase == Phase.DONE else [],
             "more": self.lesson is None and len(self._progress.fresh(self.cards)),
-            **view(self.review),
+            **view(self.review, self.lesson),
         }
 
     def _answer(self, message: dict[str, Any]) -> None:

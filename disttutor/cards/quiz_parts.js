@@ -8,7 +8,8 @@ const TASKS = {
 const LETTERS = "abcde";
 const HELP = [
   ["Space or Enter", "show the answer, go on"], ["1 to 9, a to e", "choose an option"],
-  ["1 to 4", "how sure you are, before the answer; how it went, after it"], ["↑ ↓", "move the step that has the focus"],
+  ["1 to 4", "how sure you are, before the answer; how it went, after it"],
+  ["↑ ↓", "move the step that has the focus"],
   ["O", "overrule how a typed answer was judged"], ["U", "undo, as often as you like"], ["H", "Hinglish or English"],
   ["E", "explain: open the lesson"], ["Esc", "leave the field, then the quiz"], ["?", "these keys"],
 ];
@@ -33,7 +34,8 @@ function rendered(html, attributes = {}) {
 // keys: what presses the button, the first of them is shown on it.
 function button(words, keys, act, attributes = {}) {
   const [key] = keys.split(" ");
-  return make("button", { type: "button", "data-keys": keys, "aria-keyshortcuts": key, onclick: act, ...attributes },
+  return make("button",
+    { type: "button", "data-keys": keys || null, "aria-keyshortcuts": key || null, onclick: act, ...attributes },
     make("span", {}, words), key && make("kbd", { "aria-hidden": "true" }, key));
 }
 
@@ -48,7 +50,7 @@ function head(shown, act) {
   return [
     make("div", { class: "dq-head" },
       make("strong", {}, shown.title),
-      make("span", { class: "dq-count" }, `${shown.finished} of ${shown.total} done`),
+      make("span", { class: "dq-count" }, shown.total ? `${shown.finished} of ${shown.total} done` : ""),
       make("span", { class: "dq-space" }),
       other && button(other[1], "H", () => act({ do: "language" }), { class: "dq-quiet", lang: other[0] }),
       button("Undo", "U", () => act({ do: "undo" }), { class: "dq-quiet", disabled: shown.undo ? null : "" }),
@@ -63,8 +65,9 @@ function notices(shown, act) {
   const adopted = shown.adoptions.map((sentence, place) => make("div", { class: "dq-notice" },
     make("span", {}, sentence), button("Reject", "", () => act({ do: "reject", place }), { class: "dq-quiet" })));
   const remarks = shown.remarks.map((sentence) => make("div", { class: "dq-notice" }, sentence));
+  const last = shown.error.trim().split("\n").at(-1);
   const error = shown.error && make("details", { class: "dq-notice dq-wrong", role: "alert" },
-    make("summary", {}, `Something went wrong: ${shown.error.trim().split("\n").at(-1)}`), make("pre", {}, shown.error));
+    make("summary", {}, `Something went wrong: ${last}`), make("pre", {}, shown.error));
   return [shown.notice && make("div", { class: "dq-notice" }, shown.notice), ...remarks, ...adopted, error];
 }
 
@@ -85,7 +88,8 @@ function choices(shown, act) {
       return make("div", { class: `dq-option ${look}` }, inside[1]);
     }
     return make("button", { type: "button", class: "dq-option", "aria-pressed": String(chosen),
-      "data-keys": keys.join(" "), onclick: () => act({ do: "answer", given: option.place }) }, ...inside.filter(Boolean));
+      "data-keys": keys.join(" "), onclick: () => act({ do: "answer", given: option.place }) },
+    ...inside.filter(Boolean));
   }));
 }
 
@@ -179,15 +183,15 @@ function answer(shown) {
 function after(shown, act) {
   const overrule = shown.overrule && button(shown.verdict.right ? "It was wrong" : "I was right", "O",
     () => act({ do: "overrule" }));
-  const rating = shown.suggested
-    ? row(`Comes back in ${shown.suggested}`,
-      button("Next card", "Space Enter", () => act({ do: "rate" }), { class: "dq-primary" }), overrule)
-    : row("Did you know it?", ...shown.ratings.map(([value, words, time], n) => {
-      const made = button(words, String(n + 1), () => act({ do: "rate", rating: value }), { class: "dq-rating" });
-      made.firstChild.append(make("small", {}, time));
-      return made;
-    }));
-  return [rating];
+  const ratings = shown.ratings.map(([value, words, time], n) => {
+    const made = button(words, String(n + 1), () => act({ do: "rate", rating: value }), { class: "dq-rating" });
+    made.firstChild.append(make("small", {}, time));
+    return made;
+  });
+  if (!shown.suggested) return [row("Did you know it?", ...ratings)];
+  const next = button("Next card", "Space Enter", () => act({ do: "rate" }), { class: "dq-primary" });
+  const finer = shown.verdict.right && ratings.length === 4 ? ratings.slice(1) : [];
+  return [row(`Comes back in ${shown.suggested}`, next, overrule), finer.length && row("Or it was", ...finer)];
 }
 
 function origin(shown, open) {

@@ -19,11 +19,11 @@ LANGUAGES = {ENGLISH: "English", HINGLISH: "Hinglish", "hi": "हिन्दी
 WORDS = {Rating.FORGOT: "Forgot", Rating.HARD: "Hard", Rating.REMEMBERED: "Remembered", Rating.EASY: "Easy"}
 
 
-def view(review: Review) -> dict[str, Any]:
-    """Everything about the sitting: where it stands, the card, and what can be done now."""
+def view(review: Review, lesson: int | None = None) -> dict[str, Any]:
+    """Everything about the sitting: where it stands, the card, and what can be done now. lesson: where the quiz is."""
     shown = {"phase": review.phase.value, "finished": review.finished, "total": review.total,
              "undo": bool(review.answered) or review.phase == Phase.SURE}
-    return shown if review.phase == Phase.DONE else {**shown, **_card(review)}
+    return shown if review.phase == Phase.DONE else {**shown, **_card(review, lesson)}
 
 
 def lesson_file(number: int | None, folder: Path) -> str:
@@ -32,7 +32,7 @@ def lesson_file(number: int | None, folder: Path) -> str:
     return next((name for name in names if re.fullmatch(r"\d\d_[a-z0-9_]+\.ipynb", name)), "")     # no copy of it
 
 
-def _card(review: Review) -> dict[str, Any]:
+def _card(review: Review, lesson: int | None) -> dict[str, Any]:
     asked, face, shown = review.asked, review.face, review.phase == Phase.SHOWN
     language = asked.language(review.language)
     return {
@@ -47,7 +47,7 @@ def _card(review: Review) -> dict[str, Any]:
         "steps": [[place, html(face.steps[place])] for place in asked.places] if asked.card.kind == "order" else [],
         "given": review.given,
         "confidences": list(CONFIDENCES) if review.asks_confidence else [],
-        **(_answer(review, face) if shown else {}),
+        **(_answer(review, face) | _source(asked.card, lesson) if shown else {}),
     }
 
 
@@ -69,12 +69,11 @@ def _answer(review: Review, face: Face) -> dict[str, Any]:
         "ratings": [[int(rating), WORDS[rating], length(intervals[rating])] for rating in review.ratings],
         "suggested": review.suggested and length(intervals[review.suggested]),
         "overrule": review.may_overrule,
-        **_source(review.asked.card),
     }
 
 
-def _source(card: Card) -> dict[str, Any]:
+def _source(card: Card, here: int | None) -> dict[str, Any]:
     place, source = origin(card)
     file = lesson_file(card.lesson, Path.cwd())
     return {"source": html(source), "place": place, "lesson": file, "section": card.section if file else "",
-            "to_come": card.lesson is not None and not file}
+            "to_come": not file and card.lesson not in (None, here)}

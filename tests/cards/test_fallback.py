@@ -19,8 +19,8 @@ NUMBER = Card(id="n", deck="d", kind="number", draw=lambda random: (
     lambda n: Drawn({ENGLISH: Face(f"Twice {n}?", f"$2 \\cdot {n} = {2 * n}$")}, 2 * n))(random.randrange(100)))
 CARDS = (BASIC, CHOICE, STEPS, NUMBER)
 # What JupyterLab's cleaner of untrusted notebooks leaves, of what is used here; it has no math.
-KEPT = set("a blockquote br code details div em h1 h2 h3 hr i li ol p pre s span strong sub summary sup table tbody td th "
-           "thead tr ul".split())
+KEPT = set("a blockquote br code details div em h1 h2 h3 hr i li ol p pre s span strong sub summary sup table tbody td "
+           "th thead tr ul".split())
 
 
 class Elements(HTMLParser):

@@ -10,7 +10,7 @@ from disttutor.cards import quiz as room
 from disttutor.cards.card import Card, Face
 from disttutor.cards.decks import read_deck
 from disttutor.cards.progress import Progress
-from disttutor.cards.quiz_view import lesson_file
+from disttutor.cards.quiz_view import lesson_file, view
 
 DECK = """
 deck = "disttutor/03-data-parallelism"
@@ -172,12 +172,16 @@ def test_a_lesson_without_cards(lesson):
 def test_a_lesson_is_linked_where_it_lies_beside_the_notebook(tmp_path):
     quiz = room.quiz(3)
     shown = tell(quiz, "sure", percent=None)
-    assert (shown["lesson"], shown["to_come"], shown["place"]) == ("", True, "Lesson 03, Why")
+    assert (shown["lesson"], shown["to_come"], shown["place"]) == ("", False, "Lesson 03, Why")
     assert "Rao 2020" in shown["source"]
     for name in ("03_data_parallelism.ipynb", "03_data_parallelism-Copy1.ipynb", "03_a copy.ipynb"):
         (tmp_path / name).touch()
     shown = tell(quiz, "language")
     assert (shown["lesson"], shown["section"], shown["to_come"]) == ("03_data_parallelism.ipynb", "Why", False)
+    assert view(quiz.review, 3)["to_come"] is False
+    for file in tmp_path.glob("*.ipynb"):
+        file.unlink()
+    assert view(quiz.review)["to_come"] is True and view(quiz.review)["lesson"] == ""
     assert lesson_file(None, tmp_path) == lesson_file(30, tmp_path) == ""
 
 
