@@ -4,6 +4,7 @@ number that is computed here, now, by the library or by a few lines of PyTorch.
 The sentences are those of the note that this course grew from, in short.
 """
 
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
@@ -204,7 +205,9 @@ class Corrections:
 
     def _lines(self) -> Iterator[str]:
         for number, believed, right, found in self.rows:
-            yield f"{number}. “{believed}”\n   {right}\n   Looked at: {found}."
+            yield f"{number}. “{believed}”"
+            yield from textwrap.wrap(right, 90, initial_indent="    ", subsequent_indent="    ")
+            yield from textwrap.wrap(f"{found}.", 90, initial_indent="    - ", subsequent_indent="      ")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": self.html(), "text/plain": repr(self)}
