@@ -3,6 +3,8 @@
 import re
 
 ROOT = ".disttutor-quiz"
+# All that is shown but the line that says that a busy kernel does not answer yet.
+SHOWN = f"() => [...document.querySelectorAll('{ROOT} > :not(.dq-hint)')].map((part) => part.outerHTML).join()"
 # Contrast of every text in the quiz with what lies behind it, as WCAG 2 defines it; opacity counts.
 CONTRASTS = """() => {
   const root = document.querySelector('.disttutor-quiz'), canvas = new OffscreenCanvas(1, 1).getContext('2d');
@@ -38,10 +40,9 @@ class Learner:
     def press(self, *keys: str) -> None:
         """Press keys one after the other; each time wait until the quiz has answered."""
         for key in keys:
-            before = self.root.inner_html()
+            before = self.page.evaluate(SHOWN)
             self.page.keyboard.press(key)
-            self.page.wait_for_function("([before, root]) => document.querySelector(root).innerHTML !== before",
-                                        arg=[before, ROOT])
+            self.page.wait_for_function(f"before => ({SHOWN})() !== before", arg=before)
 
     def look(self) -> None:
         """Note the words that can hardly be read."""

@@ -162,6 +162,7 @@ def themes(page, learner) -> None:
         page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
         page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
         page.wait_for_timeout(500)                              # the style sheet comes after the name
+        learner.root.focus()
         learner.press("3")
         learner.look()
         screenshot(page, f"quiz-{theme.split()[-1].lower()}")
