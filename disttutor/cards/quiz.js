@@ -43,7 +43,13 @@ function render({ model, el }) {
       ui.busy = null;
       hint.textContent = "The kernel does not answer. Is another cell running? After a restart, run this cell again.";
     }, PATIENCE);
-    model.send(message);
+    try {
+      model.send(message);
+    } catch {
+      clearTimeout(ui.busy);
+      ui.busy = null;
+      hint.textContent = "The kernel of this quiz is gone. Your answers are kept: run this cell again to go on.";
+    }
   };
   const open = () => openLesson(model, model.get("shown").lesson, model.get("shown").section);
 

@@ -85,6 +85,8 @@ class Quiz(anywidget.AnyWidget):
             self._progress.visited(self.lesson)
 
     def _overrule(self, message: dict[str, Any]) -> None:
+        if not self.review.may_overrule:
+            raise ValueError("only the verdict on a typed answer can be overruled")
         self.review.rate(Rating.REMEMBERED if self.review.suggested == Rating.FORGOT else Rating.FORGOT)
 
     def _practise(self, message: dict[str, Any]) -> None:

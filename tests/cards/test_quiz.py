@@ -1,6 +1,7 @@
 """The quiz without a browser: what it shows at each moment, what it hides, and what it does with messages."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,23 @@ def test_each_message_is_answered_even_where_nothing_changes():
     for _ in range(3):
         tell(quiz, "undo")
     assert len(ticks) == 3
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_messages_in_any_order_leave_sitting_and_progress_in_step(seed):
+    dice, quiz = random.Random(seed), room.quiz(3)
+    messages = [{"do": "sure", "percent": percent} for percent in (50, 60, None)]
+    messages += [{"do": "rate", "rating": rating} for rating in (1, 3, 9, None)]
+    messages += [{"do": "answer", "given": given} for given in (0, 1, "x")]
+    messages += [{"do": "overrule"}, {"do": "undo"}, {"do": "language"}, {}]
+    most = 0
+    for _ in range(200):
+        quiz.receive(dice.choice(messages))
+        most = max(most, len(quiz.review.answered))
+        assert [answer.card.id for answer in quiz.review.answered] == [
+            review.card for review in progress_room.here().reviews]
+        assert quiz.review.finished + quiz.review.left == quiz.review.total == 2
+    assert most > 1
 
 
 def test_an_answer_is_on_the_disk_at_once(tmp_path):
