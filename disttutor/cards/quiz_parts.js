@@ -159,7 +159,7 @@ function before(shown, ui, act, moved) {
   else if (shown.kind === "basic") parts.push(sureness(shown, act, "How sure are you that you know it?", ui));
   else if (shown.kind === "cloze") parts.push(sureness(shown, act, "Or answer in your head. How sure are you?", ui));
   else {
-    const keys = shown.kind === "order" ? "" : "Space";
+    const keys = { order: "", choice: "Space Enter" }[shown.kind] ?? "Space";
     parts.push(make("div", { class: "dq-row" }, button("Show the answer instead", keys,
       () => act({ do: "sure", percent: null }), { class: "dq-quiet" })));
   }

@@ -1,11 +1,14 @@
 """Answers as learners type them, against values worked out by hand."""
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from disttutor.cards import answers, quantities
 from disttutor.cards.card import HINGLISH, Drawn, Face, Option
+from disttutor.cards.numbers import NUMBER_CARDS
 
 CHOICE = Face("Which?", "Because.", options=(Option("two", why="Too few."), Option("three", True)))
 STEPS = Face("In which order?", "So.", steps=("send", "add", "send", "stop"))
@@ -114,3 +117,13 @@ def test_an_empty_gap_is_no_answer_and_a_basic_card_asks_for_none():
         answers.check("cloze", CLOZE, " - ")
     with pytest.raises(answers.AnswerError, match="not checked"):
         answers.check("basic", Face("?", "!"), "x")
+
+
+@pytest.mark.parametrize("card", NUMBER_CARDS, ids=lambda card: card.id)
+def test_the_answers_of_number_cards_can_be_typed_with_and_without_their_unit(card):
+    for seed in range(20):
+        drawn = card.draw(random.Random(seed))
+        for typed in (f"{drawn.value!r}", f"{drawn.value!r} {drawn.unit}", quantities.shown(drawn.value, drawn.unit)):
+            assert answers.check("number", Face("?", "!"), typed, drawn=drawn).right, (typed, drawn)
+        wrong = f"{drawn.value * 1.5 + 1} {drawn.unit}"
+        assert not answers.check("number", Face("?", "!"), wrong, drawn=drawn).right
