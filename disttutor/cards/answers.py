@@ -59,7 +59,7 @@ def _number(drawn: Drawn, given: str) -> Verdict:
         raise AnswerError(str(error)) from None
     room = max(drawn.tolerance, 1e-9) * abs(drawn.value) + 1e-12
     right = any(abs(reading - drawn.value) <= room for reading in readings)
-    exact = any(math.isclose(reading, drawn.value, rel_tol=1e-6) for reading in readings)
+    exact = any(math.isclose(reading, drawn.value, rel_tol=1e-3) for reading in readings)
     value = quantities.shown(drawn.value, drawn.unit)
     return Verdict(right, "" if exact else f"To be exact: {value}." if right else f"The answer is {value}.")
 
