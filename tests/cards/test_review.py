@@ -1,33 +1,17 @@
 """A sitting without any screen: what is asked when, what comes back, and how answers are taken back."""
 
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
 import pytest
+from sittings import CHOICE, CLOZE, EASY, FORGOT, HARD, NUMBER, REMEMBERED, STEPS, Clock, basic, one, play
 
-from disttutor.cards.answers import AnswerError
 from disttutor.cards.asking import put
-from disttutor.cards.card import ENGLISH, HINGLISH, Card, Drawn, Face, Option
+from disttutor.cards.card import ENGLISH, HINGLISH
 from disttutor.cards.days import StudyDays
 from disttutor.cards.progress import Progress
 from disttutor.cards.review import Phase, Review
-from disttutor.cards.scheduling import Rating
 from disttutor.cards.summary import length, summary
-
-FORGOT, HARD, REMEMBERED, EASY = Rating
-
-
-class Clock:
-    """A clock that is moved by hand."""
-
-    def __init__(self):
-        self.now = datetime(2026, 1, 5, 12, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def wait(self, **time: float) -> None:
-        self.now += timedelta(**time)
 
 
 @pytest.fixture
@@ -38,36 +22,6 @@ def clock():
 @pytest.fixture
 def progress(tmp_path, clock):
     return Progress(tmp_path, clock=clock, days=StudyDays(UTC))
-
-
-def basic(name: str, family: str = "") -> Card:
-    faces = {ENGLISH: Face(f"{name}?", f"{name}!"), HINGLISH: Face(f"{name} kya?", f"{name} hai!")}
-    return Card(id=name, deck="test", faces=faces, family=family)
-
-
-CHOICE = Card(id="choice", deck="test", kind="choice", faces={ENGLISH: Face("Which?", "So.", options=(
-    Option("one", why="Too few."), Option("two", True), Option("three", why="Too many."), Option("four", why="No.")))})
-STEPS = Card(id="steps", deck="test", kind="order",
-             faces={ENGLISH: Face("Order?", "So.", steps=("first", "second", "third", "fourth"))})
-CLOZE = Card(id="cloze", deck="test", kind="cloze", faces={ENGLISH: Face("An [...].", "An all-reduce.",
-                                                                       missing="all-reduce")})
-NUMBER = Card(id="number", deck="test", kind="number", draw=lambda random: (
-    lambda n: Drawn({ENGLISH: Face(f"Twice {n}?", f"{2 * n}")}, 2 * n, "steps", 0))(random.randrange(10, 10**6)))
-
-
-def play(review: Review, rating: Rating = REMEMBERED) -> list[str]:
-    """Answer everything alike; the ids of the cards in the order in which they were asked."""
-    asked = []
-    while review.phase != Phase.DONE:
-        asked.append(review.asked.card.id)
-        assert len(asked) < 500
-        review.reveal()
-        review.rate(rating)
-    return asked
-
-
-def one(progress: Progress, card: Card) -> Review:
-    return Review([card], progress, seed=1)
 
 
 def test_new_cards_come_up_to_the_days_limit(progress):
@@ -155,77 +109,6 @@ def test_practice_asks_what_is_not_due(progress, clock):
     play(Review(cards, progress))
     assert Review(cards, progress).phase == Phase.DONE
     assert sorted(play(Review(cards, progress, everything=True))) == ["a", "b", "c"]
-
-
-def test_confidence_comes_before_the_answer(progress):
-    review = one(progress, CHOICE)
-    review.answer(1)
-    assert review.phase == Phase.SURE
-    review.sure(75)
-    assert (review.phase, review.confidence) == (Phase.SHOWN, 75)
-    with pytest.raises(ValueError, match="the card is shown"):
-        review.sure(95)                                           # too late
-    review.rate()
-    assert (progress.reviews[-1].confidence, progress.reviews[-1].right) == (75, True)
-
-
-def test_confidence_is_one_of_four_or_left_out(progress):
-    review = one(progress, basic("a"))
-    with pytest.raises(ValueError, match="60 is no confidence"):
-        review.sure(60)
-    review.sure(None)
-    review.rate(REMEMBERED)
-    assert progress.reviews[-1].confidence is None
-
-
-def test_who_wants_no_confidence_is_not_asked(progress):
-    progress.set("confidence", False)
-    review = one(progress, CHOICE)
-    review.answer(1)
-    assert review.phase == Phase.SHOWN
-
-
-@pytest.mark.parametrize(("given", "confidence", "rating"), [
-    (1, None, REMEMBERED), (1, 95, REMEMBERED), (1, 75, REMEMBERED), (1, 50, HARD), (1, 25, HARD), (0, 95, FORGOT)])
-def test_checked_answers_are_rated_by_themselves(progress, given, confidence, rating):
-    review = one(progress, CHOICE)
-    review.answer(given)
-    review.sure(confidence)
-    assert review.suggested == rating
-    review.rate()
-    assert progress.reviews[-1].rating == rating
-
-
-def test_a_typed_answer_may_be_overruled_and_a_choice_not(progress):
-    review = one(progress, CLOZE)
-    review.answer("ring sum")
-    review.sure(95)
-    assert review.suggested == FORGOT and review.may_overrule
-    review.rate(REMEMBERED)
-    assert (progress.reviews[-1].right, progress.reviews[-1].given) == (True, "ring sum")
-    review = one(progress, CHOICE)
-    review.answer(0)
-    review.sure(None)
-    assert not review.may_overrule
-    with pytest.raises(ValueError, match="cannot be overruled"):
-        review.rate(REMEMBERED)
-
-
-def test_what_cannot_be_decided_is_rated_by_the_learner(progress):
-    review = one(progress, CLOZE)
-    review.answer("all-redcue")
-    review.sure(None)
-    with pytest.raises(ValueError, match="give a rating"):
-        review.rate()
-    review.rate(REMEMBERED)
-    assert progress.reviews[-1].right is None
-
-
-def test_no_answer_keeps_the_question(progress):
-    review = one(progress, NUMBER)
-    with pytest.raises(AnswerError):
-        review.answer("many")
-    assert review.phase == Phase.ASKED
 
 
 def test_a_number_is_drawn_anew_each_time_and_its_seed_is_kept(progress):
