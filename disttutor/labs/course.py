@@ -55,7 +55,7 @@ LESSONS = (
     Lesson(14, "Many machines, and failures", "What if a machine dies at night?",
            "a crash, and going on with fewer ranks", (10,)),
     Lesson(15, "Every framework", "How do others write the same step?", "each framework that runs here", (3, 6)),
-    Lesson(16, "Review", "What has stayed with you?", "a final project", (13,)),
+    Lesson(16, "Review", "What has stayed with you?", "a plan of your own, on real ranks", (13,)),
 )
 
 BANDS = (
