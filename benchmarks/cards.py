@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 import fsrs
 
 from disttutor.cards import Card, Face
-from disttutor.cards.events import EARLIEST, encode, make
 from disttutor.cards.progress import Progress
-from disttutor.cards.reviews import Review
-from disttutor.cards.scheduling import Rating
+from disttutor.cards.progress.events import EARLIEST, encode, make
+from disttutor.cards.progress.reviews import Review
+from disttutor.cards.progress.scheduling import Rating
 
 ROUNDS = 5
 CARDS = 5_000
@@ -71,7 +71,7 @@ def reading(rounds: int) -> None:
 
 def matching(rounds: int) -> None:
     """Finding the past of edited cards: a few among thousands, and all of them at once."""
-    from disttutor.cards.identity import Known, near_matches
+    from disttutor.cards.notes.identity import Known, near_matches
 
     def cards(few: int, word: str) -> list[Known]:
         return [Known(f"{word}-{n}", "a", "basic", 1, f"What does operation {n} do to its {word}?") for n in range(few)]

@@ -27,7 +27,7 @@ _HOME = {
     "traces": ("Message", "SlowMotion", "Span", "Trace", "replay"),
 }  # fmt: skip
 _ROOM_OF = {name: room for room, names in _HOME.items() for name in names}
-_ROOMS = ("cards", "cluster", "cost", "figures", "labs", "models", "plans", "strategies", "traces")
+_ROOMS = ("cards", "cluster", "cost", "figures", "labs", "models", "plans", "strategies", "terminal", "traces")
 
 __all__ = ["__version__", *sorted(_ROOM_OF), *_ROOMS]
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from disttutor import __version__, lessons
-from disttutor.cards_command import cards
+from disttutor.terminal.cards import cards
 
 app = typer.Typer(
     help="Distributed training, learnt by running it: real ranks, and a picture of what they did.",

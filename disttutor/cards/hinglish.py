@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from disttutor.cards.masking import MASKED, find_spans, mask
+from disttutor.cards.notes.masking import MASKED, find_spans, mask
 
 # The house's spelling, and others of the same word that are met. Spellings that are English words too are left out.
 SPELLINGS: dict[str, tuple[str, ...]] = {

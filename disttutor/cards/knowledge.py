@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from disttutor.cards.card import Card
-from disttutor.cards.scheduling import State, recall
+from disttutor.cards.progress.scheduling import State, recall
 
 STABLE, SURE, ENOUGH = 7.0, 0.8, 0.8
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from disttutor.cards import hinglish
 from disttutor.cards.card import HINGLISH, Card, Face
 from disttutor.cards.decks import DeckError, read_deck
-from disttutor.cards.masking import MASKED, find_spans, mask
-from disttutor.cards.note_reader import LONG_ANSWER
 from disttutor.cards.notes import as_card, parse
-from disttutor.cards.notes_folder import Unreadable, read_text
+from disttutor.cards.notes.folder import Unreadable, read_text
+from disttutor.cards.notes.masking import MASKED, find_spans, mask
+from disttutor.cards.notes.reader import LONG_ANSWER
 
 ERROR, NOTE = "error", "note"
 _ADVICE = {"look-alike", "two separators", "no spaces", "field", "long answer", "same question"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from disttutor.cards.card import Card
 from disttutor.cards.decks import our_cards
-from disttutor.cards.notes_folder import Folder, read_folder
+from disttutor.cards.notes.folder import Folder, read_folder
 from disttutor.cards.progress import Progress
 
 MOST = 3        # how many notes with odd lines are named

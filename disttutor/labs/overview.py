@@ -7,10 +7,10 @@ from datetime import date, timedelta
 from statistics import median
 
 from disttutor.cards import Card
-from disttutor.cards.calibration import Calibration, calibration
 from disttutor.cards.knowledge import card_state
 from disttutor.cards.progress import Progress
-from disttutor.cards.summary import next_due
+from disttutor.cards.progress.calibration import Calibration, calibration
+from disttutor.cards.sitting.summary import next_due
 from disttutor.labs.course import LESSONS
 
 DAYS = 14               # how far back the sentence on days looks

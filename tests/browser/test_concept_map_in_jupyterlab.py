@@ -12,7 +12,7 @@ from disttutor.labs.concept_gaps import gaps
 CELLS = {
     "map": "from disttutor.labs.concept_map import concept_map, fill_in\nconcept_map()",
     "gaps": "fill_in(1, names=2, lines=1)",
-    "after": "from disttutor.cards.progress import here\nsorted(here().puzzles)",
+    "after": "from disttutor.cards.progress.progress import here\nsorted(here().puzzles)",
 }
 SAVED = """() => { const notebook = window.jupyterapp.shell.currentWidget;
     const cells = notebook.content.model.sharedModel.cells.map(cell => [cell.id, cell.cell_type]);

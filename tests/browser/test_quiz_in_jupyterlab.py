@@ -54,7 +54,8 @@ en = "3 update"
 hi = "3 update"
 '''
 CODE = {
-    "quiz": f"""from disttutor.cards import Card, Drawn, Face, quiz as room, read_deck
+    "quiz": f"""from disttutor.cards import Card, Drawn, Face, read_deck
+from disttutor.cards.quiz import widget as room
 def draw(random):
     n = random.randrange(2, 99)
     face = Face(f"Twice {{n}} ranks are how many?", f"$2 \\\\cdot {{n}} = {{2 * n}}$")

@@ -19,7 +19,7 @@ from typing import Any
 
 from disttutor.cards.card import Card, Face
 from disttutor.cards.progress import Progress
-from disttutor.cards.scheduling import Rating
+from disttutor.cards.progress.scheduling import Rating
 
 
 def card(name: str, question: str = "", deck: str = "deck") -> Card:

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from disttutor.cards.card import ENGLISH, HINGLISH, Card, Drawn, Face, Option
 from disttutor.cards.progress import Progress
-from disttutor.cards.review import Phase, Review
-from disttutor.cards.scheduling import Rating
+from disttutor.cards.progress.scheduling import Rating
+from disttutor.cards.sitting.review import Phase, Review
 
 FORGOT, HARD, REMEMBERED, EASY = Rating
 

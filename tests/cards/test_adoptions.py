@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from disttutor.cards.adoptions import Adoption, owners
 from disttutor.cards.card import Card, Face
-from disttutor.cards.days import StudyDays
 from disttutor.cards.notes import as_cards, parse
 from disttutor.cards.progress import Progress
-from disttutor.cards.scheduling import Rating
+from disttutor.cards.progress.adoptions import Adoption, owners
+from disttutor.cards.progress.days import StudyDays
+from disttutor.cards.progress.scheduling import Rating
 from tests.cards.kernels import card
 
 NOTE = """#flashcards/ai-ml

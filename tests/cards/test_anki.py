@@ -18,7 +18,8 @@ from anki.collection import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from disttutor.cards import Card, DeckError, Drawn, Face, Option, anki, our_cards
+from disttutor.cards import Card, DeckError, Drawn, Face, Option, our_cards
+from disttutor.cards.anki import package as anki
 
 MONDAY = 1_800_000_000.0
 

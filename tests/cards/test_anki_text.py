@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from disttutor.cards.anki_style import CSS
-from disttutor.cards.anki_text import html, line
+from disttutor.cards.anki.style import CSS
+from disttutor.cards.anki.text import html, line
 
 
 @pytest.mark.parametrize(("markdown", "field"), [

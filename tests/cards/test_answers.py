@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disttutor.cards import answers, quantities
 from disttutor.cards.card import HINGLISH, Drawn, Face, Option
 from disttutor.cards.numbers import NUMBER_CARDS
+from disttutor.cards.sitting import answers, quantities
 
 CHOICE = Face("Which?", "Because.", options=(Option("two", why="Too few."), Option("three", True)))
 STEPS = Face("In which order?", "So.", steps=("send", "add", "send", "stop"))

@@ -4,9 +4,9 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from disttutor.cards.calibration import calibration, wilson
-from disttutor.cards.reviews import Review
-from disttutor.cards.scheduling import Rating
+from disttutor.cards.progress.calibration import calibration, wilson
+from disttutor.cards.progress.reviews import Review
+from disttutor.cards.progress.scheduling import Rating
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disttutor.cards.days import StudyDays
+from disttutor.cards.progress.days import StudyDays
 
 LOS_ANGELES = ZoneInfo("America/Los_Angeles")
 ZONES = ["America/Los_Angeles", "Asia/Kathmandu", "Pacific/Apia", "Australia/Lord_Howe", "America/Goose_Bay",
@@ -85,7 +85,7 @@ def test_each_moment_lies_between_the_start_of_its_day_and_that_of_the_next(zone
 
 
 def test_the_computers_own_zone_is_the_one_of_its_clock():
-    code = ("from datetime import *; from disttutor.cards.days import StudyDays; d = StudyDays(); "
+    code = ("from datetime import *; from disttutor.cards.progress.days import StudyDays; d = StudyDays(); "
             "print(d.day_of(datetime(2024, 3, 10, 11, 59, tzinfo=UTC) - timedelta(hours=1)), "
             "d.start_of(date(2024, 3, 10)).astimezone(UTC), "
             "StudyDays(None, 2).start_of(date(2024, 3, 10)).astimezone(UTC))")

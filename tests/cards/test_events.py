@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disttutor.cards.event_reader import Reader
-from disttutor.cards.event_writer import Writer
-from disttutor.cards.events import DamagedEvent, decode, encode, home_folder, make, order_of, plain
+from disttutor.cards.progress.events import DamagedEvent, decode, encode, home_folder, make, order_of, plain
+from disttutor.cards.progress.reader import Reader
+from disttutor.cards.progress.writer import Writer
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from disttutor.cards.event_reader import Reader
-from disttutor.cards.event_writer import Writer
+from disttutor.cards.progress.reader import Reader
+from disttutor.cards.progress.writer import Writer
 from tests.cards.test_events import event, ids, written
 
 
@@ -96,7 +96,7 @@ def test_a_limit_on_the_size_of_files(tmp_path):
 import resource
 from pathlib import Path
 from tests.cards.test_events import event
-from disttutor.cards.event_writer import Writer
+from disttutor.cards.progress.writer import Writer
 writer = Writer(Path({str(tmp_path)!r}))
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
 for number in range(3):

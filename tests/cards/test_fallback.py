@@ -5,9 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from disttutor.cards import fallback
 from disttutor.cards.card import ENGLISH, HINGLISH, Card, Drawn, Face, Option
 from disttutor.cards.decks import our_cards
+from disttutor.cards.quiz import fallback
 
 BASIC = Card(id="a", deck="d", lesson=3, section="Why", source="Rao 2020", faces={
     ENGLISH: Face("How many bytes, of `vector<int>`?", "It is $\\frac{2(N-1)}{N} S$.\n\n- once\n- twice"),

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disttutor.cards.events import encode, make
-from disttutor.cards.history import History
 from disttutor.cards.progress import Progress
-from disttutor.cards.scheduling import Rating
+from disttutor.cards.progress.events import encode, make
+from disttutor.cards.progress.history import History
+from disttutor.cards.progress.scheduling import Rating
 from tests.cards.kernels import card
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from disttutor.cards import notes
 from disttutor.cards.card import Card, Face
-from disttutor.cards.identity import Known, hashed_id, known, near_matches
+from disttutor.cards.notes import parsing as notes
+from disttutor.cards.notes.identity import Known, hashed_id, known, near_matches
 
 
 def card(id, front, *, deck="d", kind="basic", sibling=1):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from disttutor.cards import Card
 from disttutor.cards.knowledge import Knowledge, card_state, knowledge
-from disttutor.cards.scheduling import State
+from disttutor.cards.progress.scheduling import State
 
 TODAY = date(2026, 3, 18)
 DECAY = 0.1542          # FSRS-6's default w20; recall after t days is (1 + f t / S)^-w20, with f such that S gives 0.9

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from disttutor.cards import notes_folder
-from disttutor.cards.notes_folder import read_folder
+from disttutor.cards.notes import folder as notes_folder
+from disttutor.cards.notes.folder import read_folder
 
 
 @pytest.fixture

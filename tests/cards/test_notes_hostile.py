@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from note_fuzz import broken_note
 
-from disttutor.cards import notes
+from disttutor.cards.notes import parsing as notes
 
 FUZZED = 1_000      # `python tests/cards/note_fuzz.py 100000` runs more of them
 

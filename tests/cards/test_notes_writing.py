@@ -10,7 +10,7 @@ from note_fuzz import EXAMPLES
 from disttutor.cards import our_cards
 from disttutor.cards.card import ENGLISH, HINGLISH, Card, Face, Option
 from disttutor.cards.notes import parse
-from disttutor.cards.writing import as_markdown
+from disttutor.cards.notes.writing import as_markdown
 
 WORDS = st.sampled_from([
     "rank", "the sum", "`a::b`", "``x ` :: y``", "$a == b$", "**bold**", "[docs](u::v)", "[[p::q]]", "x^2", "a_b",

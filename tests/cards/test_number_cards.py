@@ -7,11 +7,11 @@ from random import Random
 import pytest
 from number_cards_by_hand import BY_HAND
 
-from disttutor.cards.answers import check
 from disttutor.cards.card import ENGLISH, HINGLISH
 from disttutor.cards.mathematics import mathml
-from disttutor.cards.number_card import DECKS, rounded, written
 from disttutor.cards.numbers import NUMBER_CARDS
+from disttutor.cards.numbers.number_card import DECKS, rounded, written
+from disttutor.cards.sitting.answers import check
 from disttutor.lessons import shipped
 
 CARDS = pytest.mark.parametrize("card", NUMBER_CARDS, ids=lambda card: card.id)

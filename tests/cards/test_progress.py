@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from disttutor.cards.card import Card
-from disttutor.cards.days import StudyDays
 from disttutor.cards.progress import Progress, here
-from disttutor.cards.scheduling import Rating
+from disttutor.cards.progress.days import StudyDays
+from disttutor.cards.progress.scheduling import Rating
 from tests.cards.kernels import card
 
 FORGOT, HARD, REMEMBERED, EASY = Rating

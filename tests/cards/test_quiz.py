@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from disttutor.cards import progress as progress_room
-from disttutor.cards import quiz as room
 from disttutor.cards.card import Card, Face
 from disttutor.cards.decks import read_deck
 from disttutor.cards.progress import Progress
-from disttutor.cards.quiz_view import lesson_file, view
+from disttutor.cards.quiz import widget as room
+from disttutor.cards.quiz.view import lesson_file, view
 
 DECK = """
 deck = "disttutor/03-data-parallelism"
@@ -245,6 +245,6 @@ def test_the_review_keeps_to_the_days_limit_and_can_go_beyond(monkeypatch):
 
 
 def test_no_own_javascript_is_forgotten_in_the_wheel():
-    for name in (*room.PARTS, "quiz.css"):
-        assert Path(room.__file__).with_name(name).stat().st_size
+    for name in (*room.PARTS, "quiz/quiz.css"):
+        assert (Path(room.__file__).parents[1] / name).stat().st_size
     assert "export default { render }" in room.Quiz._esm

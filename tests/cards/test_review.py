@@ -6,12 +6,12 @@ from datetime import UTC, timedelta
 import pytest
 from sittings import CHOICE, CLOZE, EASY, FORGOT, HARD, NUMBER, REMEMBERED, STEPS, Clock, basic, one, play
 
-from disttutor.cards.asking import put
 from disttutor.cards.card import ENGLISH, HINGLISH
-from disttutor.cards.days import StudyDays
 from disttutor.cards.progress import Progress
-from disttutor.cards.review import Phase, Review
-from disttutor.cards.summary import length, summary
+from disttutor.cards.progress.days import StudyDays
+from disttutor.cards.sitting.asking import put
+from disttutor.cards.sitting.review import Phase, Review
+from disttutor.cards.sitting.summary import length, summary
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from datetime import UTC
 import pytest
 from sittings import CHOICE, CLOZE, FORGOT, HARD, NUMBER, REMEMBERED, Clock, basic, one
 
-from disttutor.cards.answers import AnswerError
-from disttutor.cards.days import StudyDays
 from disttutor.cards.progress import Progress
-from disttutor.cards.review import Phase
+from disttutor.cards.progress.days import StudyDays
+from disttutor.cards.sitting.answers import AnswerError
+from disttutor.cards.sitting.review import Phase
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disttutor.cards.scheduling import NEW, Rating, Reviewed, State, after, intervals, recall, replay
+from disttutor.cards.progress.scheduling import NEW, Rating, Reviewed, State, after, intervals, recall, replay
 
 NOON = datetime(2022, 11, 29, 12, 30, tzinfo=UTC)
 DAY = NOON.date()

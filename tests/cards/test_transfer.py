@@ -7,8 +7,8 @@ import stat
 import pytest
 
 from disttutor.cards.progress import Progress
-from disttutor.cards.scheduling import Rating
-from disttutor.cards.transfer import TransferError, export, reset, take_in
+from disttutor.cards.progress.scheduling import Rating
+from disttutor.cards.progress.transfer import TransferError, export, reset, take_in
 from tests.cards.kernels import card
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from disttutor import cli
 from disttutor.cards import Card, our_cards
 from disttutor.cards.progress import here
-from disttutor.cards.scheduling import Rating
+from disttutor.cards.progress.scheduling import Rating
 from disttutor.cards.shelf import every_card
 
 NOTE = """\

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from disttutor.cards.progress import Progress
-from disttutor.cards.scheduling import Rating
+from disttutor.cards.progress.scheduling import Rating
 
 pytest.importorskip("pty", reason="terminals are made here as Unix makes them")
 

@@ -12,11 +12,11 @@ from rich.console import Console
 
 from disttutor.cards import Card, Drawn, Face, Option
 from disttutor.cards.progress import Progress
-from disttutor.cards.review import Review
-from disttutor.cards.scheduling import Rating
-from disttutor.cards_review import sit
-from disttutor.cards_screen import narrow
-from disttutor.keyboard import Keyboard
+from disttutor.cards.progress.scheduling import Rating
+from disttutor.cards.sitting.review import Review
+from disttutor.terminal.keyboard import Keyboard
+from disttutor.terminal.review import sit
+from disttutor.terminal.screen import narrow
 
 MORNING = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from disttutor.cards.calibration import wilson
+from disttutor.cards.progress.calibration import wilson
 from disttutor.figures import calibration_curve
 
 

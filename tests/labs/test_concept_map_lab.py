@@ -11,7 +11,7 @@ import pytest
 from disttutor.cards import our_cards
 from disttutor.cards.concepts import BY_ID, CONCEPTS, EDGES
 from disttutor.cards.progress import Progress
-from disttutor.cards.scheduling import Rating
+from disttutor.cards.progress.scheduling import Rating
 from disttutor.labs.concept_gaps import gaps
 from disttutor.labs.concept_map import ConceptMap, concept_map, fill_in
 from disttutor.labs.fill_in import FillIn

@@ -8,7 +8,7 @@ import pytest
 
 from disttutor.cards import Card, Face
 from disttutor.cards.progress import Progress
-from disttutor.cards.scheduling import Rating, State
+from disttutor.cards.progress.scheduling import Rating, State
 from disttutor.labs import overview as counting
 from disttutor.labs import progress_page as pages
 from disttutor.labs.overview import LessonDone, overview

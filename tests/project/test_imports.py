@@ -28,7 +28,7 @@ KNOWS = {
     "cards": {"plans", "cost"},
     "figures": {"plans", "traces", "cost"},
 }
-TOP = {"labs"}  # these, and the files beside the rooms, may know all rooms
+TOP = {"labs", "terminal"}  # these, and the files beside the rooms, may know all rooms
 TOOLS = {"files"}  # files beside the rooms that know nothing of the house, so that all rooms may know them
 
 # These come with a declared dependency that would not be itself without them.

@@ -1,0 +1,1 @@
+"""A sitting: how cards are asked, checked and summed up, without a screen."""

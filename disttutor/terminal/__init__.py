@@ -1,0 +1,1 @@
+"""The terminal: what `disttutor cards` asks and shows there."""

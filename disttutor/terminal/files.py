@@ -1,0 +1,134 @@
+"""Cards and files: `disttutor cards lint`, `export` and `import`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from disttutor.files import write_whole
+from disttutor.terminal.desk import Decks, all_cards, choose, console, fail, open_progress, say
+
+# What a file of each format is called if it is given no name, and what a name says of the format.
+NAMES = {"apkg": "disttutor.apkg", "tsv": "disttutor.tsv", "markdown": "disttutor.md"}
+FORMATS = {".apkg": "apkg", ".tsv": "tsv", ".txt": "tsv", ".md": "markdown", ".markdown": "markdown"}
+WRITTEN = {".md", ".markdown", ".toml"}
+PROGRESS = "disttutor-progress.json"
+
+Target = Annotated[Path | None, typer.Argument(help="Where to; - is standard output.", show_default=NAMES["apkg"])]
+FormatName = Annotated[str, typer.Option(metavar="FORMAT",
+                                         help=f"One of {', '.join(NAMES)}; by default what FILE ends in.")]
+Linted = Annotated[list[Path], typer.Argument(metavar="FILE", help="Notes (.md), decks (.toml), or folders of them.")]
+Exported = Annotated[Path, typer.Argument(help="What disttutor cards export --progress has made.")]
+
+
+def lint(files: Linted) -> None:
+    """Say what is wrong with cards that you write, and what may be better. Ends with 1 if something is wrong."""
+    from disttutor.cards.lint import lint_file
+
+    out = console()
+    for file in files:
+        if not file.exists():
+            fail(out, f"{file} is not there. Name a note or a deck, for example: disttutor cards lint notes/today.md")
+    findings = [(file, finding) for named in files for file in _written(named) for finding in lint_file(file)]
+    for file, finding in findings:
+        say(out, f"{file}:{finding.line}: {finding.level}: {finding.text}")
+    raise typer.Exit(any(finding.level == "error" for _, finding in findings))
+
+
+def export(
+    file: Target = None,
+    format: FormatName = "",
+    deck: Decks = None,
+    hinglish: Annotated[bool, typer.Option("--hinglish", help="In markdown, which has one language.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Markdown over a file that is there already.")] = False,
+    progress: Annotated[bool, typer.Option("--progress", help="Not the cards, but what you have answered.")] = False,
+) -> None:
+    """Write cards for Anki (.apkg), as text with tabs (.tsv) or as an Obsidian note (.md); or write your progress."""
+    out = console(stderr=str(file) == "-")
+    if progress:
+        return _export_progress(out, (file or Path(PROGRESS)).expanduser())
+    format = format or _format(out, file)
+    if format not in NAMES:
+        fail(out, f"There is no format {format!r}. There are: {', '.join(NAMES)}.")
+    file = (file or Path(NAMES[format])).expanduser()
+    if format == "markdown" and file.exists() and not replace:
+        fail(out, f"{file} is there already, and may be a note of yours. To write over it: --replace")
+    cards = choose(out, all_cards(out, open_progress(out)), deck)
+    try:
+        _write(out, cards, file, format, hinglish)
+    except ValueError as error:
+        fail(out, f"Nothing is written: {error}.")
+    except OSError as error:
+        _no_place(out, file, error, NAMES[format])
+
+
+def take_in(file: Exported) -> None:
+    """Add the progress of another computer to the one here. Doing it twice changes nothing."""
+    from disttutor.cards.progress import transfer
+
+    out = console()
+    try:
+        count = transfer.take_in(open_progress(out), file.expanduser())
+    except transfer.TransferError as error:
+        fail(out, f"{error}.", "Make it anew on the other computer: disttutor cards export --progress FILE")
+    except OSError as error:
+        fail(out, f"{error.filename or file} cannot be read or written: {error.strerror or error}.")
+    say(out, f"{_entries(count)} new here." if count else "All of it was here already.")
+
+
+def _written(path: Path) -> list[Path]:
+    """A file itself; of a folder all notes and decks below it that are not hidden."""
+    if not path.is_dir():
+        return [path]
+    below = [file for file in path.rglob("*") if file.suffix.lower() in WRITTEN and file.is_file()]
+    return sorted(file for file in below if not any(part.startswith(".") for part in file.relative_to(path).parts))
+
+
+def _format(out: Console, file: Path | None) -> str:
+    if file is None:
+        return "apkg"
+    if file.suffix.lower() not in FORMATS:
+        fail(out, f"{str(file)!r} does not say what to write: it can end in {', '.join(FORMATS)}.",
+             "Or name the format, for example: --format tsv")
+    return FORMATS[file.suffix.lower()]
+
+
+def _write(out: Console, cards: list, file: Path, format: str, hinglish: bool) -> None:
+    from disttutor.cards import ENGLISH, HINGLISH, anki
+    from disttutor.cards.notes.writing import as_markdown
+
+    if format == "apkg":
+        count = anki.export(cards, file)
+        say(out, f"{count} notes are in {file}. In Anki: File, then Import.")
+        say(out, "A later export, imported again, brings new texts to these notes and leaves your learning as it is.")
+        return
+    text = anki.tsv(cards) if format == "tsv" else as_markdown(cards, HINGLISH if hinglish else ENGLISH)
+    if str(file) == "-":
+        sys.stdout.write(text)
+        return
+    write_whole(file, text.encode())
+    say(out, f"The cards are in {file}.")
+    drawn = sum(card.kind == "number" for card in cards)
+    if format == "markdown" and drawn:
+        say(out, f"Without {drawn} number cards, whose numbers are drawn anew each time: a note cannot do that.")
+
+
+def _export_progress(out: Console, file: Path) -> None:
+    from disttutor.cards.progress import transfer
+
+    try:
+        count = transfer.export(open_progress(out), file)
+    except OSError as error:
+        _no_place(out, file, error, PROGRESS)
+    say(out, f"{_entries(count)} in {file}. On another computer: disttutor cards import {file.name}")
+
+
+def _entries(count: int) -> str:
+    return "1 entry is" if count == 1 else f"{count} entries are"
+
+
+def _no_place(out: Console, file: Path, error: OSError, name: str) -> NoReturn:
+    fail(out, f"{file} cannot be written: {error.strerror or error}.",
+         f"Name a file in a folder that you can write to, for example: ~/{name}")
