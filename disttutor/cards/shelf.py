@@ -6,21 +6,31 @@ from pathlib import Path
 from disttutor.cards.card import Card
 from disttutor.cards.decks import our_cards
 from disttutor.cards.notes.folder import Folder, read_folder
+from disttutor.cards.notes.identity import fold
 from disttutor.cards.progress import Progress
 
 MOST = 3        # how many notes with odd lines are named
 
 
 def every_card(progress: Progress) -> tuple[list[Card], list[str]]:
-    """The cards, the course's first, each once; and sentences about lines of notes that might have been cards."""
+    """The cards, the course's first, each once; and sentences about lines of notes that might have been cards.
+
+    A note's card is left out where the course has it, in the same deck with the same question.
+    """
     cards = {card.id: card for card in our_cards()}
+    known = {_question(card) for card in cards.values() if card.faces}
     remarks: list[str] = []
     for name in progress.setting("notes_folders"):
         folder = read_folder(Path(name).expanduser())
         for card in folder.cards:
-            cards.setdefault(card.id, card)
+            if _question(card) not in known:
+                cards.setdefault(card.id, card)
         remarks += _remarks(name, folder)
     return list(cards.values()), remarks
+
+
+def _question(card: Card) -> tuple[str, str]:
+    return card.deck, fold(next(iter(card.faces.values())).question)
 
 
 def _remarks(name: str, folder: Folder) -> Iterator[str]:

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from disttutor.cards import progress as progress_room
-from disttutor.cards.card import Card, Face
+from disttutor.cards.card import Card, Drawn, Face
 from disttutor.cards.decks import read_deck
 from disttutor.cards.progress import Progress
 from disttutor.cards.quiz import widget as room
 from disttutor.cards.quiz.view import lesson_file, view
+from disttutor.cards.shelf import every_card
 
 DECK = """
 deck = "disttutor/03-data-parallelism"
@@ -242,6 +243,37 @@ def test_the_review_keeps_to_the_days_limit_and_can_go_beyond(monkeypatch):
         tell(quiz, "rate", rating=4)
     assert quiz.shown["more"] == 26
     assert tell(quiz, "more")["total"] == 4
+
+
+def test_a_lesson_asks_twelve_new_cards_at_once_numbers_among_them(monkeypatch):
+    drawn = Drawn({"en": Face("1 + 1?", "2")}, 2.0, tolerance=0)
+    many = (*(Card(id=f"c{k}", deck="d", lesson=3, faces={"en": Face(f"{k}?", "!")}) for k in range(30)),
+            *(Card(id=f"n{k}", deck="d", lesson=3, kind="number", draw=lambda random: drawn) for k in range(10)))
+    monkeypatch.setattr(room, "our_cards", lambda: many)
+    quiz = room.quiz(3)
+    assert (quiz.shown["total"], quiz.shown["more"]) == (12, 40)
+    kinds = []
+    while quiz.shown["phase"] != "done":
+        kinds.append(quiz.shown["kind"])
+        if quiz.shown["kind"] == "number":
+            tell(quiz, "answer", given="2")
+        tell(quiz, "sure", percent=None)
+        tell(quiz, "rate", rating=4 if kinds[-1] == "basic" else None)
+    assert kinds.count("basic") == 9 and quiz.shown["more"] == 28        # three of each four have no numbers
+    assert tell(quiz, "more")["total"] >= 12
+
+
+def test_the_users_own_copy_of_a_card_of_the_course_is_not_asked_twice(tmp_path, monkeypatch):
+    (tmp_path / "note.md").write_text(
+        "#flashcards/ai-ml\n\nWhat is the main goal  of distributed training? :: Speed.\n\n"
+        "What else? :: Memory.\n\n#flashcards/mine\nWhat else? :: Nothing.\n")
+    ours = (Card(id="note-main-goal", deck="flashcards/ai-ml",
+                 faces={"en": Face("What is the main goal of distributed training?", "Both.")}),)
+    monkeypatch.setattr("disttutor.cards.shelf.our_cards", lambda: ours)
+    progress_room.here().set("notes_folders", [str(tmp_path)])
+    cards, _ = every_card(progress_room.here())
+    assert [(card.deck, card.faces["en"].answer) for card in cards] == [
+        ("flashcards/ai-ml", "Both."), ("flashcards/ai-ml", "Memory."), ("flashcards/mine", "Nothing.")]
 
 
 def test_no_own_javascript_is_forgotten_in_the_wheel():

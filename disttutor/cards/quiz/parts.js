@@ -204,7 +204,7 @@ function origin(shown, open) {
 
 function end(shown, act) {
   const buttons = [
-    shown.more && button("Ask new cards too", "N", () => act({ do: "more" })),
+    shown.more && button(`Ask new cards (${shown.more} left)`, "N", () => act({ do: "more" })),
     button(shown.finished ? "Practise all again" : "Practise without waiting", "P", () => act({ do: "practise" }),
       { class: "dq-primary" }),
   ];

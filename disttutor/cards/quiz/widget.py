@@ -22,9 +22,11 @@ from disttutor.cards.quiz import fallback
 from disttutor.cards.quiz.view import view
 from disttutor.cards.shelf import every_card
 from disttutor.cards.sitting.answers import AnswerError
+from disttutor.cards.sitting.asking import mingled
 from disttutor.cards.sitting.review import Phase, Review
 from disttutor.cards.sitting.summary import summary
 
+AT_ONCE = 12            # so many new cards of a lesson are asked in one sitting; more would not stay
 PARTS = ("open_lesson.js", "quiz/parts.js", "quiz/quiz.js")      # one after the other they are the browser's side
 ALONE = "Run the cell to be asked these cards. Without a kernel, unfold one to see its answer."
 DUE = ("Run the cell to be asked what is due, of all lessons and of your notes. "
@@ -70,7 +72,7 @@ class Quiz(anywidget.AnyWidget):
             "tick": self._tick, "title": self.title, "hint": hint, "error": error, "notice": self._progress.notice,
             "adoptions": [adoption.sentence for adoption in self.adoptions], "remarks": self.remarks,
             "summary": summary(self.review, self.cards) if self.review.phase == Phase.DONE else [],
-            "more": self.lesson is None and len(self._progress.fresh(self.cards)),
+            "more": len(self._progress.fresh(self.cards)),
             **view(self.review, self.lesson),
         }
 
@@ -94,7 +96,8 @@ class Quiz(anywidget.AnyWidget):
         self.review = Review(self.cards, self._progress, everything=True)
 
     def _more(self, message: dict[str, Any]) -> None:
-        self.review = Review(self.cards, self._progress, new_limit=self._progress.setting("new_per_day"))
+        limit = self._progress.setting("new_per_day") if self._new_limit is None else self._new_limit
+        self.review = Review(self.cards, self._progress, new_limit=limit)
 
     def _reject(self, message: dict[str, Any]) -> None:
         self._progress.reject(self.adoptions.pop(message["place"]))
@@ -117,12 +120,12 @@ class Quiz(anywidget.AnyWidget):
 
 
 def quiz(lesson: int) -> Quiz:
-    """A quiz over the cards of a lesson: all that are new, and those that are due. Raises ValueError if it has none."""
+    """A quiz over a lesson's cards: those that are due, and some that are new. Raises ValueError if it has none."""
     cards = [card for card in our_cards() if card.lesson == lesson and not isinstance(lesson, bool)]
     if not cards:
         there = sorted({card.lesson for card in our_cards() if card.lesson is not None})
         raise ValueError(f"there is no lesson {lesson!r} with cards; there are {', '.join(map(str, there))}")
-    return Quiz(cards, f"Recall: lesson {lesson:02d}", lesson=lesson, new_limit=len(cards))
+    return Quiz(mingled(cards), f"Recall: lesson {lesson:02d}", lesson=lesson, new_limit=AT_ONCE)
 
 
 def review() -> Quiz:

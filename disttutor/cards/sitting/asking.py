@@ -52,6 +52,13 @@ def line_up(due: Sequence[Card], fresh: Sequence[Card], states: Mapping[str, Sta
     return [*_families(mixed, random), *_families(fresh, random)]
 
 
+def mingled(cards: Sequence[Card]) -> list[Card]:
+    """The cards in their order, but the number cards, which stand at the end of the course, spread among the others."""
+    groups = [card for card in cards if not card.draw], [card for card in cards if card.draw]
+    places = [((place + 0.5) / len(group), card) for group in groups for place, card in enumerate(group)]
+    return [card for _, card in sorted(places, key=lambda place: place[0])]
+
+
 def _families(cards: Sequence[Card], random: Random) -> Iterator[Card]:
     families: dict[str, list[Card]] = {}
     for card in cards:
