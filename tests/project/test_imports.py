@@ -131,6 +131,10 @@ def test_plans_load_without_torch():
     assert loaded_by("import disttutor.plans") & HEAVY == set()
 
 
+def test_cards_load_nothing_heavy_until_they_are_asked():
+    assert loaded_by("import disttutor.cards") & {*HEAVY, "anywidget", "genanki", "fsrs"} == set()
+
+
 @pytest.mark.parametrize("name", disttutor.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(disttutor, name) is not None
