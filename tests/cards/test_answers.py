@@ -17,7 +17,8 @@ CLOZE = Face("An [...] sums.", "An **all-reduce** sums.", missing="**all-reduce*
 
 @pytest.mark.parametrize(("typed", "unit", "value"), [
     ("42", "", 42), ("1,234", "", 1234), ("1,23,456", "", 123456), ("1 234", "", 1234), ("1_234", "", 1234),
-    ("1.234.567,5", "", 1234567.5), ("12,5", "%", 12.5), ("-3", "", -3), ("−3", "", -3), (".5", "", 0.5),
+    ("1.234.567,5", "", 1234567.5), ("0,125", "", 0.125), ("-0,050 s", "s", -0.05),
+    ("12,5", "%", 12.5), ("-3", "", -3), ("−3", "", -3), (".5", "", 0.5),
     ("1e9", "bytes", 1e9), ("2^10", "", 1024), ("2**10", "", 1024), ("3 x 10^9", "", 3e9), ("3×10⁹", "", 3e9),
     ("10⁻³", "", 1e-3), ("3/11", "", 3 / 11), ("½", "", 0.5), ("about 7", "", 7), ("= 7", "", 7), ("१२", "", 12),
     ("12.5 %", "%", 12.5), ("12.5%", "", 0.125), ("1 GB", "bytes", 1e9), ("1 gb", "MB", 1000), ("2mb", "MB", 2),
@@ -34,7 +35,7 @@ def test_a_number_is_read(typed, unit, value):
     ("", "", "no answer yet"), ("many", "", "is no number"), ("1/0", "", "cannot be worked out"),
     ("9^99999", "", "cannot be worked out"), ("1 2 3", "", "cannot be worked out"), ("5 ms", "bytes", "in bytes"),
     ("10 apples", "GB", "in GB"), ("5 GB", "", "the answer is a number"), ("3 and 4", "", "and 4"),
-    ("1,2,3", "", "cannot be worked out"),
+    ("1,2,3", "", "cannot be worked out"), ("1½", "", "cannot be worked out"),
 ])
 def test_what_is_no_number_is_told_why(typed, unit, why):
     with pytest.raises(answers.AnswerError, match=why):
@@ -127,3 +128,10 @@ def test_the_answers_of_number_cards_can_be_typed_with_and_without_their_unit(ca
             assert answers.check("number", Face("?", "!"), typed, drawn=drawn).right, (typed, drawn)
         wrong = f"{drawn.value * 1.5 + 1} {drawn.unit}"
         assert not answers.check("number", Face("?", "!"), wrong, drawn=drawn).right
+
+
+@pytest.mark.parametrize("places", [[0, "a", 1, 2], [None, 0, 1, 2], [0.0, 1.0, 2.0, 3.0], [0, 1, 2, [3]],
+                                    {0, 1, 2, 3}, 7])
+def test_what_is_no_order_is_told_so_whatever_it_is(places):
+    with pytest.raises(answers.AnswerError, match="all 4 steps"):
+        answers.check("order", STEPS, places)

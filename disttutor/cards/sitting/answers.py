@@ -47,7 +47,7 @@ def check(kind: str, face: Face, given: object, *, drawn: Drawn | None = None, l
 
 
 def _choice(face: Face, given: object) -> Verdict:
-    if not isinstance(given, int) or not 0 <= given < len(face.options):
+    if type(given) is not int or not 0 <= given < len(face.options):
         raise AnswerError(f"choose one of the {len(face.options)} options")
     option = face.options[given]
     return Verdict(option.right, "" if option.right else option.why)
@@ -67,7 +67,8 @@ def _number(drawn: Drawn, given: str) -> Verdict:
 
 def _order(face: Face, given: object) -> Verdict:
     count = len(face.steps)
-    if not isinstance(given, Sequence) or sorted(given) != list(range(count)):
+    places = isinstance(given, Sequence) and all(type(place) is int for place in given)
+    if not places or sorted(given) != list(range(count)):
         raise AnswerError(f"bring all {count} steps into order, each once")
     steps = [face.steps[place] for place in given]      # two steps with the same words may stand for each other
     wrong = [number for number, (one, other) in enumerate(zip(steps, face.steps, strict=True), 1) if one != other]

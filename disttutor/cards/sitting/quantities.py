@@ -68,6 +68,7 @@ def shown(value: float, unit: str = "") -> str:
 
 def _clean(text: str) -> str:
     text = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda found: "^" + found[0].translate(_RAISED), text)
+    text = re.sub(r"(?<=\d)(?=[¼-¾⅐-⅞])", " ", text)        # 1½ is not 11/2
     text = unicodedata.normalize("NFKC", text).replace("**", "^").replace("$", "").strip()
     for sign, plain in (("−", "-"), ("–", "-"), ("⁄", "/"), ("×", "*"), ("·", "*"), ("÷", "/")):
         text = text.replace(sign, plain)
@@ -86,7 +87,7 @@ def _digits(text: str) -> float:
     """A number with its groups and its decimal mark, which in half the world is a comma."""
     text = re.sub(r"[_']", "", text.strip())
     number, exponent = (re.split("[eE]", text, maxsplit=1) + ["0"])[:2]
-    if grouped := re.fullmatch(r"([+-]?\d{1,3}(?:[ ,]\d{2,3})*[ ,]\d{3})(\.\d*)?", number):     # 1,234.5 and 1,23,456
+    if grouped := re.fullmatch(r"([+-]?(?!0)\d{1,3}(?:[ ,]\d{2,3})*[ ,]\d{3})(\.\d*)?", number):    # 1,234.5; 1,23,456
         number = re.sub("[ ,]", "", grouped[1]) + (grouped[2] or "")
     elif re.fullmatch(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?|[+-]?\d{1,3}(\.\d{3})+,\d+", number):   # 1.234.567,8
         number = number.replace(".", "").replace(",", ".")
