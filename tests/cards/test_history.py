@@ -27,7 +27,8 @@ def test_what_is_unknown_or_newer_is_kept_and_passed_over(progress):
     strange = make("dance", NOON, DAY, NOON, steps=3)
     newer = make("review", NOON, DAY, NOON, card="a", rating=1) | {"schema": 2}
     more = make("review", NOON, DAY, NOON, card="b", rating=4, mood="good")
-    (progress.folder / "newer.jsonl").write_bytes(b"".join(map(encode, (strange, newer, more))))
+    unheard = make("setting", NOON, DAY, NOON, name="colours", value="dark")
+    (progress.folder / "newer.jsonl").write_bytes(b"".join(map(encode, (strange, newer, more, unheard))))
     progress.refresh()
     assert {name: state for name, state in progress.states.items() if name != "b"} == states
     assert len(progress.warnings) == 1 and "1 events were written by a newer disttutor" in progress.warnings[0]
@@ -88,3 +89,13 @@ def test_the_order_of_taking_events_in_does_not_matter(happened, chance):
     assert dict(piecemeal.states) == dict(at_once.states) and piecemeal.reviews == at_once.reviews
     assert piecemeal.settings == at_once.settings and piecemeal.adoptions == at_once.adoptions
     assert sorted(map(str, piecemeal.asked)) == sorted(map(str, at_once.asked))
+
+
+def test_a_number_of_hundreds_of_digits_stops_nothing(progress):
+    long = make("review", NOON, DAY, NOON, card="a", rating=3, seconds=10**400)
+    taken = make("adoption", NOON, DAY, NOON, old="a", new="b", before="x", front="y", ratio=10**400)
+    progress.folder.mkdir(parents=True)
+    (progress.folder / "odd.jsonl").write_bytes(encode(long) + encode(taken))
+    progress.refresh()
+    assert [(review.card, review.seconds) for review in progress.reviews] == [("a", None)]
+    assert len(progress.warnings) == 1 and taken["id"] in progress.warnings[0]

@@ -273,3 +273,31 @@ def test_here_is_one_for_each_home(tmp_path, monkeypatch):
     assert here() is progress and set(progress.states) == {"a"}
     monkeypatch.setenv("DISTTUTOR_HOME", str(tmp_path / "two"))
     assert here() is not progress and not here().states
+
+
+@pytest.mark.parametrize("call", [
+    lambda progress: progress.answer(card("a"), 3, given=10**5000),        # more digits than JSON may have
+    lambda progress: progress.solved(None),
+    lambda progress: progress.visited("3"),
+])
+def test_what_cannot_be_kept_is_refused_and_does_not_stand_in_the_way(progress, call):
+    with pytest.raises(ValueError):
+        call(progress)
+    progress.answer(card("b"), 3)
+    again = Progress(progress.home)
+    assert ([review.card for review in again.reviews], again.warnings) == (["b"], [])
+
+
+def test_numbers_of_other_libraries_are_numbers(progress):
+    numpy = pytest.importorskip("numpy")
+    review = progress.answer(card("a"), numpy.int64(3), confidence=numpy.int64(75), seed=numpy.int64(9))
+    assert Progress(progress.home).reviews == [review]
+    assert (review.confidence, review.seed) == (75, 9)
+
+
+def test_a_clock_that_begins_in_1970_loses_nothing(tmp_path):
+    """A computer without a battery; in California it is still 1969."""
+    days = StudyDays(ZoneInfo("America/Los_Angeles"))
+    progress = Progress(tmp_path, clock=lambda: datetime(1970, 1, 1, 3, tzinfo=UTC), days=days)
+    assert progress.answer(card("a"), 3).day == date(1969, 12, 31)
+    assert len(Progress(tmp_path).reviews) == 1

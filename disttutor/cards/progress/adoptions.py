@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from disttutor.cards.notes.identity import Known
-from disttutor.cards.progress.events import DamagedEvent, Event
+from disttutor.cards.progress.events import DamagedEvent, Event, number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ def known_in(event: Event, id: str) -> Known | None:
 def adoption_of(event: Event) -> Adoption:
     """Reads an adoption event. Raises DamagedEvent."""
     texts = [event.get(name) for name in ("old", "new", "before", "front")]
-    ratio = event.get("ratio")
-    if not all(isinstance(text, str) for text in texts) or type(ratio) not in (int, float):
+    ratio = number_of(event.get("ratio"))
+    if not all(isinstance(text, str) for text in texts) or ratio is None:
         raise DamagedEvent("it does not say which card took which history over")
     old, new, before, now = texts
     return Adoption(event["id"], old, new, ratio, before, now)

@@ -21,6 +21,7 @@ from uuid import uuid4
 from platformdirs import user_data_dir
 
 from disttutor import __version__
+from disttutor.cards.progress.days import ONE_DAY
 
 # Raised when an event comes to mean something else than before; new fields and new types of events do not need it.
 SCHEMA = 1
@@ -79,9 +80,17 @@ def _day_of(text: str) -> date:
         day = date.fromisoformat(text)
     except ValueError:
         raise DamagedEvent(f"{reprlib.repr(text)} is no day") from None
-    if not EARLIEST.date() <= day <= LATEST.date():
+    if not EARLIEST.date() - ONE_DAY <= day <= LATEST.date():      # in the west, 1970 began on a day of 1969
         raise DamagedEvent(f"{reprlib.repr(text)} is no day between the years 1970 and 9000")
     return day
+
+
+def number_of(value: Any) -> float | None:
+    """A number as it was written; None for anything that is no number of use: a text, NaN, one of 400 digits."""
+    try:
+        return float(value) if type(value) in (int, float) and isfinite(value) else None
+    except OverflowError:
+        return None
 
 
 def _text(value: Any, what: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from disttutor.cards.notes.identity import Known
 from disttutor.cards.progress.adoptions import Adoption, adoption_of, known_in, owners
 from disttutor.cards.progress.events import EARLIEST, SCHEMA, DamagedEvent, Event, day_of, order_of, place_of
-from disttutor.cards.progress.preferences import check_preference
+from disttutor.cards.progress.preferences import PREFERENCES, check_preference
 from disttutor.cards.progress.reviews import Review, review_of
 from disttutor.cards.progress.scheduling import State, replay
 
@@ -48,13 +48,17 @@ class History:
         """Takes events in. Unknown types are passed over; what else is left out is named in `warnings`."""
         for event in events:
             try:
-                self.latest = max(self.latest, order_of(event))
-                if event["schema"] > SCHEMA:
-                    self._newer += 1
-                elif take := _TYPES.get(event["type"]):
-                    take(self, event)
+                self.take(event)
             except ValueError as error:
                 self._damaged.append(f"the {event['type']} event {event['id']} is damaged, {error}: left out")
+
+    def take(self, event: Event) -> None:
+        """Takes one event in. Raises ValueError for a damaged one, and leaves it out."""
+        self.latest = max(self.latest, order_of(event))
+        if event["schema"] > SCHEMA:
+            self._newer += 1
+        elif take := _TYPES.get(event["type"]):
+            take(self, event)
 
     @property
     def warnings(self) -> list[str]:
@@ -150,6 +154,8 @@ class History:
 
     def _take_setting(self, event: Event) -> None:
         name, place = _text(event, "name"), place_of(event)
+        if name not in PREFERENCES:
+            return                  # of a newer program; as with unknown types of events
         check_preference(name, event.get("value"))
         if name not in self._settings or self._settings[name][0] < place:
             self._settings[name] = place, event["value"]

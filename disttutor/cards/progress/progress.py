@@ -12,7 +12,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from math import isfinite
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,7 +20,7 @@ from disttutor.cards.card import Card
 from disttutor.cards.notes.identity import known, near_matches
 from disttutor.cards.progress.adoptions import Adoption, fields_of
 from disttutor.cards.progress.days import StudyDays
-from disttutor.cards.progress.events import Event, home_folder, make, place_of, plain
+from disttutor.cards.progress.events import Event, encode, home_folder, make, number_of, place_of, plain
 from disttutor.cards.progress.history import History
 from disttutor.cards.progress.preferences import PREFERENCES, check_preference
 from disttutor.cards.progress.reader import Reader
@@ -139,12 +138,14 @@ class Progress:
             raise ValueError(f"the rating is {rating!r}; it can be {', '.join(f'{r.name} ({r})' for r in Rating)}")
         if confidence not in (None, *CONFIDENCES):
             raise ValueError(f"the confidence is {confidence!r}; it can be {CONFIDENCES} percent, or None")
+        took = number_of(seconds)
         with self._lock:
             event = self._add(
-                "review", card=card.id, rating=int(rating), confidence=confidence, given=plain(given),
-                right=None if right is None else bool(right),
-                seconds=round(max(seconds, 0), 3) if seconds is not None and isfinite(seconds) else None,
-                seed=seed, retention=self.setting("retention"), **self._description(card))
+                "review", card=card.id, rating=int(rating), given=plain(given),
+                confidence=None if confidence is None else int(confidence),
+                right=None if right is None else bool(right), seconds=None if took is None else round(max(took, 0), 3),
+                seed=None if seed is None else int(seed), retention=self.setting("retention"),
+                **self._description(card))
             self._mine.append(event["id"])
             return self._history.review(event["id"])
 
@@ -235,8 +236,9 @@ class Progress:
     def _add(self, kind: str, /, **fields: Any) -> Event:
         moment = self._clock().astimezone(UTC)
         event = make(kind, moment, self.days.day_of(moment), self._history.latest, **fields)
+        encode(event)           # raises before anything has changed: what cannot be written would block all later ones
+        self._history.take(event)
         self._reader.known.add(event["id"])
-        self._history.add([event])
         self._writer.append(event)
         return event
 

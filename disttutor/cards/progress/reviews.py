@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from math import isfinite
 from typing import Any
 
-from disttutor.cards.progress.events import DamagedEvent, Event, day_of, moment_of, order_of
+from disttutor.cards.progress.events import DamagedEvent, Event, day_of, moment_of, number_of, order_of
 from disttutor.cards.progress.preferences import PREFERENCES
 from disttutor.cards.progress.scheduling import RETENTION, Rating, Reviewed
 
@@ -55,13 +54,13 @@ def review_of(event: Event) -> Review:
     if type(rating) is not int or not 1 <= rating <= 4:
         raise DamagedEvent(f"its rating is {rating!r}, not 1 to 4")
     confidence, right, seed = event.get("confidence"), event.get("right"), event.get("seed")
-    seconds, retention = event.get("seconds"), event.get("retention")
+    retention = event.get("retention")
     return Review(
         id=event["id"], card=card, asked=card, rating=Rating(rating), moment=moment_of(event["time"]),
         day=day_of(event.get("day")), order=order_of(event), given=event.get("given"),
         confidence=confidence if type(confidence) is int and confidence in CONFIDENCES else None,
         right=right if type(right) is bool else None,
-        seconds=float(seconds) if type(seconds) in (int, float) and isfinite(seconds) else None,
+        seconds=number_of(event.get("seconds")),
         seed=seed if type(seed) is int else None,
         retention=float(retention) if PREFERENCES["retention"].allows(retention) else RETENTION,
     )
