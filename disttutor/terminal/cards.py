@@ -1,5 +1,6 @@
 """The command `disttutor cards`: a review in the terminal, and what else one does with cards outside of a notebook."""
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from disttutor.terminal import files
-from disttutor.terminal.desk import Decks, all_cards, choose, console, fail, open_progress, say, say_if_lost
+from disttutor.terminal.desk import Decks, all_cards, at_home, choose, console, fail, open_progress, say, say_if_lost
 
 cards = typer.Typer(help="Review what is due, here in the terminal.", rich_markup_mode=None)
 cards.command()(files.lint)
@@ -95,10 +96,10 @@ def notes(
         if not folders:
             say(out, "No notes of yours are read. To change that: disttutor cards notes FOLDER")
         return
-    name = str(folder.expanduser().absolute())
+    name = os.path.abspath(at_home(folder))         # one name for a folder, however it is given
     if forget and name not in folders:
         fail(out, f"{name} is not read anyway; what is read: {', '.join(folders) or 'nothing'}.")
-    if not forget and not Path(name).exists():
+    if not forget and not os.path.exists(name):
         fail(out, f"{name} is not there. Name the folder in which your notes are.")
     progress.set("notes_folders", [other for other in folders if other != name] + [name] * (not forget))
     if forget:

@@ -1,7 +1,9 @@
 """What every command about cards begins with: something to speak with, the learner's progress, and the cards."""
 
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -33,6 +35,11 @@ def fail(to: Console, *lines: str) -> NoReturn:
     for line in lines:
         say(to, line)
     raise typer.Exit(2)
+
+
+def at_home(path: Path) -> Path:
+    """The path with `~` as the home folder; of a user that there is not it stays as it was given."""
+    return Path(os.path.expanduser(path))
 
 
 def open_progress(to: Console) -> "Progress":

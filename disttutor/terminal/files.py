@@ -1,5 +1,6 @@
 """Cards and files: `disttutor cards lint`, `export` and `import`."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -8,13 +9,15 @@ import typer
 from rich.console import Console
 
 from disttutor.files import write_whole
-from disttutor.terminal.desk import Decks, all_cards, choose, console, fail, open_progress, say
+from disttutor.terminal.desk import Decks, all_cards, at_home, choose, console, fail, open_progress, say
 
 # What a file of each format is called if it is given no name, and what a name says of the format.
 NAMES = {"apkg": "disttutor.apkg", "tsv": "disttutor.tsv", "markdown": "disttutor.md"}
 FORMATS = {".apkg": "apkg", ".tsv": "tsv", ".txt": "tsv", ".md": "markdown", ".markdown": "markdown"}
 WRITTEN = {".md", ".markdown", ".toml"}
 PROGRESS = "disttutor-progress.json"
+# What a file begins with that an earlier export has made; a note may be somebody's own, whatever it begins with.
+BEGINNINGS = {"apkg": b"PK", "tsv": b"#separator:tab\n", "progress": b'{\n "format": "disttutor progress",'}
 
 Target = Annotated[Path | None, typer.Argument(help="Where to; - is standard output.", show_default=NAMES["apkg"])]
 FormatName = Annotated[str, typer.Option(metavar="FORMAT",
@@ -29,7 +32,7 @@ def lint(files: Linted) -> None:
 
     out = console()
     for file in files:
-        if not file.exists():
+        if not os.path.exists(file):        # which does not raise for a name that no file can have
             fail(out, f"{file} is not there. Name a note or a deck, for example: disttutor cards lint notes/today.md")
     findings = [(file, finding) for named in files for file in _written(named) for finding in lint_file(file)]
     for file, finding in findings:
@@ -42,19 +45,18 @@ def export(
     format: FormatName = "",
     deck: Decks = None,
     hinglish: Annotated[bool, typer.Option("--hinglish", help="In markdown, which has one language.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Markdown over a file that is there already.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Also over a file that may be your own.")] = False,
     progress: Annotated[bool, typer.Option("--progress", help="Not the cards, but what you have answered.")] = False,
 ) -> None:
     """Write cards for Anki (.apkg), as text with tabs (.tsv) or as an Obsidian note (.md); or write your progress."""
     out = console(stderr=str(file) == "-")
     if progress:
-        return _export_progress(out, (file or Path(PROGRESS)).expanduser())
+        return _export_progress(out, at_home(file or Path(PROGRESS)), replace)
     format = format or _format(out, file)
     if format not in NAMES:
         fail(out, f"There is no format {format!r}. There are: {', '.join(NAMES)}.")
-    file = (file or Path(NAMES[format])).expanduser()
-    if format == "markdown" and file.exists() and not replace:
-        fail(out, f"{file} is there already, and may be a note of yours. To write over it: --replace")
+    file = at_home(file or Path(NAMES[format]))
+    _spare(out, file, format, replace)
     cards = choose(out, all_cards(out, open_progress(out)), deck)
     try:
         _write(out, cards, file, format, hinglish)
@@ -70,7 +72,7 @@ def take_in(file: Exported) -> None:
 
     out = console()
     try:
-        count = transfer.take_in(open_progress(out), file.expanduser())
+        count = transfer.take_in(open_progress(out), at_home(file))
     except transfer.TransferError as error:
         fail(out, f"{error}.", "Make it anew on the other computer: disttutor cards export --progress FILE")
     except OSError as error:
@@ -82,7 +84,7 @@ def _written(path: Path) -> list[Path]:
     """A file itself; of a folder all notes and decks below it that are not hidden."""
     if not path.is_dir():
         return [path]
-    below = [file for file in path.rglob("*") if file.suffix.lower() in WRITTEN and file.is_file()]
+    below = [file for file in path.rglob("*") if file.suffix.lower() in WRITTEN and os.path.isfile(file)]
     return sorted(file for file in below if not any(part.startswith(".") for part in file.relative_to(path).parts))
 
 
@@ -95,19 +97,40 @@ def _format(out: Console, file: Path | None) -> str:
     return FORMATS[file.suffix.lower()]
 
 
+def _spare(out: Console, file: Path, format: str, replace: bool) -> None:
+    """Ends the command where it would write over a file that no export of this format has made."""
+    if replace or not os.path.isfile(file):
+        return
+    try:
+        with open(file, "rb") as there:
+            begins = there.read(50)
+    except OSError as error:
+        _no_place(out, file, error, NAMES.get(format, PROGRESS))
+    if format not in BEGINNINGS or not begins.startswith(BEGINNINGS[format]):
+        fail(out, f"{file} is there already, and may be a note of yours. To write over it: --replace")
+
+
+def _print(text: bytes) -> None:
+    """Standard output gets the bytes that a file would, whatever letters this terminal has."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text)
+    sys.stdout.buffer.flush()
+
+
 def _write(out: Console, cards: list, file: Path, format: str, hinglish: bool) -> None:
     from disttutor.cards import ENGLISH, HINGLISH, anki
     from disttutor.cards.notes.writing import as_markdown
 
     if format == "apkg":
+        if str(file) == "-":
+            raise ValueError(f"a package is no text for standard output: name a file, such as {NAMES[format]}")
         count = anki.export(cards, file)
         say(out, f"{count} notes are in {file}. In Anki: File, then Import.")
         say(out, "A later export, imported again, brings new texts to these notes and leaves your learning as it is.")
         return
     text = anki.tsv(cards) if format == "tsv" else as_markdown(cards, HINGLISH if hinglish else ENGLISH)
     if str(file) == "-":
-        sys.stdout.write(text)
-        return
+        return _print(text.encode())
     write_whole(file, text.encode())
     say(out, f"The cards are in {file}.")
     drawn = sum(card.kind == "number" for card in cards)
@@ -115,9 +138,12 @@ def _write(out: Console, cards: list, file: Path, format: str, hinglish: bool) -
         say(out, f"Without {drawn} number cards, whose numbers are drawn anew each time: a note cannot do that.")
 
 
-def _export_progress(out: Console, file: Path) -> None:
+def _export_progress(out: Console, file: Path, replace: bool) -> None:
     from disttutor.cards.progress import transfer
 
+    if str(file) == "-":
+        return _print(transfer.content(open_progress(out).all_events()))
+    _spare(out, file, "progress", replace)
     try:
         count = transfer.export(open_progress(out), file)
     except OSError as error:

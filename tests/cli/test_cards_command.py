@@ -194,6 +194,23 @@ def test_export_makes_a_package_of_all_cards(here_it_is, vault):
     said("export", "-d", "00")                                          # over the older one
 
 
+def test_names_that_no_file_can_have_are_told_so(here_it_is):
+    long = "a" * 300
+    assert "is not there. Name a note or a deck" in said("lint", long, status=2)
+    assert "is not there. Name the folder" in said("notes", long, status=2)
+    assert "is not there. Name the folder" in said("notes", "~nosuchuser/vault", status=2)
+    for name in (f"{long}.md", f"{long}.apkg", "~nosuchuser/x.apkg", "~nosuchuser/x.md"):
+        assert "cannot be written: " in said("export", name, "-d", "01", status=2)
+    assert "cannot be read or written" in said("import", "~nosuchuser/x.json", status=2)
+    assert list(here_it_is.iterdir()) == []
+
+
+def test_a_folder_has_one_name_however_it_is_given(here_it_is, vault):
+    for name in ("../vault", vault, f"{vault}/", f"{here_it_is}/../vault"):
+        said("notes", name)
+    assert here().setting("notes_folders") == [str(vault)]
+
+
 def test_export_writes_what_the_name_ends_in(here_it_is):
     said("export", "one.tsv", "-d", "01")
     said("export", "two.txt", "-d", "01", "--format", "tsv")
@@ -222,6 +239,33 @@ def test_a_note_is_not_written_over_by_mistake(here_it_is):
     assert (here_it_is / "mine.md").read_text() == "mine"
     said("export", "mine.md", "--replace", "-d", "01")
     assert "#flashcards" in (here_it_is / "mine.md").read_text()
+
+
+@pytest.mark.parametrize("arguments", [["mine.md", "--format", "tsv"], ["mine.txt"], ["mine.md", "--progress"]])
+def test_a_file_that_no_export_has_made_is_not_written_over(here_it_is, arguments):
+    file = here_it_is / arguments[0]
+    file.write_text("mine")
+    assert "To write over it: --replace" in said("export", *arguments, status=2)
+    assert file.read_text() == "mine"
+    said("export", *arguments, "--replace")
+    said("export", *arguments)                                          # over an export it needs no word
+    assert file.read_text() != "mine"
+
+
+def test_standard_output_gets_what_a_file_would(here_it_is, monkeypatch):
+    said("export", "cards.tsv")
+    result = CliRunner(charset="ascii").invoke(cli.app, ["cards", "export", "-", "--format", "tsv"])
+    assert result.stdout_bytes == (here_it_is / "cards.tsv").read_bytes() and not result.stdout_bytes.isascii()
+
+
+def test_progress_goes_to_standard_output_too(here_it_is):
+    here().answer(our_cards()[0], Rating.REMEMBERED)
+    (event,) = json.loads(call("export", "--progress", "-").stdout)["events"]
+    assert event["card"] == our_cards()[0].id and list(here_it_is.iterdir()) == []
+
+
+def test_a_package_is_no_text(here_it_is):
+    assert "name a file, such as disttutor.apkg" in said("export", "--format", "apkg", "-", status=2)
 
 
 @pytest.mark.parametrize(("arguments", "words"), [

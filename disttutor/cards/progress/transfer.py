@@ -6,6 +6,7 @@ nothing to this version of the program travel along.
 
 import json
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,15 @@ def export(progress: Progress, path: str | Path) -> int:
     was there before is then as it was.
     """
     events = progress.all_events()
-    content = {"format": FORMAT, "version": VERSION, "program": __version__,
-               "exported": datetime.now(UTC).isoformat(timespec="seconds"), "events": events}
-    _write_whole(Path(path), json.dumps(content, indent=1).encode("ascii"))
+    _write_whole(Path(path), content(events))
     return len(events)
+
+
+def content(events: Sequence[Event]) -> bytes:
+    """What an exported file of these events holds."""
+    table = {"format": FORMAT, "version": VERSION, "program": __version__,
+             "exported": datetime.now(UTC).isoformat(timespec="seconds"), "events": list(events)}
+    return json.dumps(table, indent=1).encode("ascii")
 
 
 def take_in(progress: Progress, path: str | Path) -> int:
