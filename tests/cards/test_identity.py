@@ -91,6 +91,20 @@ def test_the_surest_comes_first_and_ratios_are_those_of_difflib():
     assert found[1][2] == pytest.approx(0.9)        # 9 of 10 letters are the same
 
 
+@pytest.mark.parametrize(("old", "new", "same"), [
+    ("A ring all-reduce of k ranks moves [...] the data that a scatter moves.",
+     "A ring all-reduce of k ranks moves twice the data that a [...] moves.", False),
+    ("A ring all-reduce of k ranks moves [...] the data that a scatter moves.",
+     "A [...] all-reduce of k ranks moves twice the data that a scatter moves.", False),
+    ("A ring all-reduce of k ranks moves [...] the data that a scatter moves.",
+     "The ring all-reduce of k ranks movs [...] the data that a scatter does move.", True),
+    ("A ring all-reduce of k ranks moves [...] the data that a scatter moves.",
+     "A ring all-reduce of k ranks moves [how often?] the data that a scatter moves.", True)])
+def test_a_gap_elsewhere_in_a_sentence_asks_something_else(old, new, same):
+    found = near_matches([Known("a", "d", "cloze", 1, old)], [Known("b", "d", "cloze", 1, new)])
+    assert [(before, after) for before, after, _ in found] == [("a", "b")] * same
+
+
 def test_sibling_numbers_of_cards_from_any_deck():
     face = {"en": Face("Q", "A")}
     assert known(Card(id="^p.2", deck="d", faces=face)) == Known("^p.2", "d", "basic", 2, "Q")

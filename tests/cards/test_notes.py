@@ -158,6 +158,7 @@ def test_clozes():
         ("[...] b c", "a b c"), ("a [...] c", "a b c"), ("a b [...]", "a b c")]
     assert sides(TAG + "un==believ==able") == [("un[...]able", "unbelievable")]
     assert sides(TAG + "Q :: A\n==x== is y") == [("Q", "A"), ("[...] is y", "x is y")]
+    assert sides(TAG + "If a==b then ==x== is y") == [("If a==b then [...] is y", "If a==b then x is y")]
     assert sides(TAG + "==`a == b`== holds") == [("[...] holds", "`a == b` holds")]
     assert sides(TAG + "Q ==x== :: A") == [("Q ==x==", "A")]
     missing = [card.missing for card in notes.parse(TAG + "==1;;a;;h== ==2;;b== ==1;;c==").cards]

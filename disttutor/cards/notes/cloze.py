@@ -76,11 +76,14 @@ def _in_pairs(masked: str, mark: str) -> Iterator[tuple[int, int]]:
             opened, line_end = -1, masked.find("\n", start)
             line_end = len(masked) if line_end < 0 else line_end
         closes = opened >= 0 and start > opened + 2 and not masked[start - 1].isspace()
+        opens = bool(masked[end:end + 1].strip())
         if closes and not _compares(masked, opened, end):
             yield opened, end
             opened = -1
-        elif opened < 0 or closes:
-            opened = start if masked[end:end + 1].strip() else -1
+        elif opens:                 # the nearest one counts, as in emphasis
+            opened = start
+        elif closes:
+            opened = -1
 
 
 def _compares(masked: str, start: int, end: int) -> bool:

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from disttutor.cards.card import Card
+from disttutor.cards.card import GAP, Card
 
 NEAR = 0.8                      # ratio of difflib from which on two questions are near
+BESIDE = 20                     # letters on each side of a gap that are compared
 LONGEST = 600                   # letters of a question that are compared
 CANDIDATES = 6                  # orphans looked at closely for each newcomer
 MOST_LOOKED_UP = 2_000          # orphans looked up for each newcomer, by its rarest triples of letters
@@ -74,7 +75,7 @@ def near_matches(orphans: Iterable[Known], newcomers: Iterable[Known]) -> list[t
 
     Both of a pair have the same deck, kind and sibling number. There is no pair where two orphans could be the past of
     a newcomer, or two newcomers the future of an orphan; nor where a number in the question changed, since that asks
-    something else. One changed letter is always near.
+    something else, as does a gap at another place of the same sentence. One changed letter is always near.
     """
     groups: dict[tuple[object, ...], tuple[list[Known], list[Known]]] = defaultdict(lambda: ([], []))
     for side, cards in enumerate((orphans, newcomers)):
@@ -102,7 +103,8 @@ def _in_group(old: Sequence[Known], new: Sequence[Known]) -> Iterable[tuple[str,
         front = fold(card.front)[:LONGEST]
         matcher.set_seq2(front)
         for place in _candidates(front, holders):
-            if ratio := _likeness(matcher, olds[place], front):
+            ratio = _likeness(matcher, olds[place], front)
+            if ratio and _same_gap(old[place].front, card.front):
                 yield old[place].id, card.id, ratio
 
 
@@ -130,6 +132,15 @@ def _likeness(matcher: SequenceMatcher, old: str, new: str) -> float:
         if matcher.real_quick_ratio() < NEAR or matcher.quick_ratio() < NEAR or matcher.ratio() < NEAR:
             return 0.0
     return matcher.ratio()
+
+
+def _same_gap(old: str, new: str) -> bool:
+    """Whether the words beside the gaps of two questions are near; True where one of them shows no gap."""
+    before, was, after = fold(old).partition(GAP)
+    left, now, right = fold(new).partition(GAP)
+    pairs = ((before[-BESIDE:], left[-BESIDE:]), (after[:BESIDE], right[:BESIDE]))
+    return not (was and now) or all(_likeness(SequenceMatcher(None, "", there, False), here, there)
+                                    for here, there in pairs if here != there)
 
 
 def _one_letter_apart(one: str, other: str) -> bool:
