@@ -119,6 +119,40 @@ def test_the_due_day_does_not_move_with_the_new_id(tmp_path):
     assert [progress.states[one.id].due_day for one in new] == days
 
 
+def test_a_card_that_was_away_for_a_while_has_its_history_again(progress):
+    """Its folder was not mounted, and a near card of another note took the history over meanwhile."""
+    away, = cards("#flashcards/x\nWhat does a broadcast leave on every rank? :: A")
+    other, = cards("#flashcards/x\nWhat does a broadcast leave on each rank? :: B")
+    first = progress.answer(away, Rating.EASY)
+    assert len(progress.adopt([other])) == 1
+    second = progress.answer(other, Rating.FORGOT)
+    assert progress.adopt([away, other]) == []
+    assert {review.id: review.card for review in progress.reviews} == {first.id: away.id, second.id: other.id}
+    assert progress.adopt([away, other]) == []
+
+
+def test_a_history_that_came_back_may_go_on_again(progress):
+    """A copy of the old note turned up beside the edited one, and went again."""
+    old, = cards("#flashcards/x\nWhat does a broadcast leave on every rank? :: A")
+    edited, = cards("#flashcards/x\nWhat does a broadcast leave on each rank? :: A")
+    progress.answer(old, Rating.EASY)
+    progress.adopt([edited])
+    progress.adopt([old, edited])
+    assert set(progress.states) == {old.id}
+    assert len(progress.adopt([edited])) == 1 and set(Progress(progress.home).states) == {edited.id}
+
+
+def test_a_history_comes_back_from_an_edit_of_an_edit(progress):
+    first, second, third = (cards(f"#flashcards/x\nWhat does a broadcast leave on {word} rank? :: A")[0]
+                            for word in ("every", "each", "each other"))
+    for one in (first, second, third):
+        progress.adopt([one])
+        progress.answer(one, Rating.EASY)
+    assert progress.states[third.id].reviews == 3
+    progress.adopt([first, third])
+    assert (progress.states[first.id].reviews, progress.states[third.id].reviews) == (1, 2)
+
+
 def test_owners_by_hand():
     def adoption(old: str, new: str) -> Adoption:
         return Adoption("", old, new, 1.0, "", "")

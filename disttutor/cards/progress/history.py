@@ -39,6 +39,7 @@ class History:
         self._known: dict[str, tuple[_Place, Known]] = {}
         self._adoptions: dict[str, tuple[_Place, Adoption]] = {}
         self._rejected: set[str] = set()
+        self._unwanted: set[str] = set()
         self._owners: dict[str, str] | None = {}
         self._cards: dict[str, list[Review]] = {}
         self._states: dict[str, State] = {}
@@ -100,7 +101,7 @@ class History:
     def unwanted(self) -> set[tuple[str, str]]:
         """Pairs (old, new) of which the learner said that they are not one card."""
         return {(adoption.old, adoption.new) for _, adoption in self._adoptions.values()
-                if adoption.id in self._rejected}
+                if adoption.id in self._unwanted}
 
     def review(self, id: str) -> Review | None:
         """The review of this event, if it is known and not undone."""
@@ -177,8 +178,11 @@ class History:
         self._take_known(event, adoption.new)
 
     def _take_rejection(self, event: Event) -> None:
-        self._rejected.add(_text(event, "adoption"))
+        id = _text(event, "adoption")
+        self._rejected.add(id)
         self._owners = None
+        if event.get("back") is not True:       # else the old card came back, and may go again
+            self._unwanted.add(id)
 
 
 _TYPES: dict[str, Callable[[History, Event], None]] = {

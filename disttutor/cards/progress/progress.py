@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from disttutor.cards.card import Card
 from disttutor.cards.notes.identity import known, near_matches
-from disttutor.cards.progress.adoptions import Adoption, fields_of
+from disttutor.cards.progress.adoptions import Adoption, fields_of, owners
 from disttutor.cards.progress.days import StudyDays
 from disttutor.cards.progress.events import Event, encode, home_folder, make, number_of, place_of, plain
 from disttutor.cards.progress.history import History
@@ -209,8 +209,10 @@ class Progress:
 
         cards: all that are loaded. A card that has left its deck and a new one of the deck are taken for one if they
         are nearly equal and nothing else comes into question. Histories of decks that are not loaded stay as they are.
+        A card that was only away for a while, as the folder of its note was, has its own history again.
         """
         with self._lock:
+            self._give_back(frozenset(card.id for card in cards))
             fresh = {card.id: known(card) for card in self.fresh(cards) if card.faces}
             there = {card.id for card in cards}
             left = {card.id: card for card in self._history.asked if card.id not in there}
@@ -219,6 +221,14 @@ class Progress:
                               **fields_of(fresh[new]))["id"]
                     for old, new, ratio in near_matches(left.values(), fresh.values()) if (old, new) not in unwanted}
             return [adoption for adoption in self._history.adoptions if adoption.id in made]
+
+    def _give_back(self, there: frozenset[str]) -> None:
+        """Takes back what was given to one card and belongs to another, now that both are there."""
+        adoptions = self._history.adoptions
+        holders = owners(adoptions)
+        for adoption in adoptions:
+            if adoption.old in there and there & {adoption.new, holders[adoption.old]} - {adoption.old}:
+                self._add("rejection", adoption=adoption.id, back=True)
 
     def reject(self, adoption: Adoption) -> None:
         """Gives a history back to the card it came from; the two are not taken for one again."""
