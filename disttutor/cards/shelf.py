@@ -1,10 +1,14 @@
 """All the cards of a learner: the course's, and those of the folders of notes that they named."""
 
+import hashlib
+import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from disttutor.cards.card import Card
 from disttutor.cards.decks import our_cards
+from disttutor.cards.notes.deck_tags import ROOT
 from disttutor.cards.notes.folder import Folder, read_folder
 from disttutor.cards.notes.identity import fold
 from disttutor.cards.progress import Progress
@@ -15,22 +19,38 @@ MOST = 3        # how many notes with odd lines are named
 def every_card(progress: Progress) -> tuple[list[Card], list[str]]:
     """The cards, the course's first, each once; and sentences about lines of notes that might have been cards.
 
-    A note's card is left out where the course has it, in the same deck with the same question.
+    A note's card is left out where the course has it, in the same deck with the same question or the same id, as in a
+    note that the course was written to. Two folders may give different cards one id: the second is told apart.
     """
     cards = {card.id: card for card in our_cards()}
-    known = {_question(card) for card in cards.values() if card.faces}
+    ours = {name for card in cards.values() for name in _names(card)}
+    sides: set[tuple[str, ...]] = set()
     remarks: list[str] = []
     for name in progress.setting("notes_folders"):
-        folder = read_folder(Path(name).expanduser())
+        folder = read_folder(Path(os.path.expanduser(name)))
         for card in folder.cards:
-            if _question(card) not in known:
-                cards.setdefault(card.id, card)
+            if ours.isdisjoint(_names(card)) and _sides(card) not in sides:
+                sides.add(_sides(card))
+                card = replace(card, id=_own_id(card.id, name)) if card.id in cards else card
+                cards[card.id] = card
         remarks += _remarks(name, folder)
     return list(cards.values()), remarks
 
 
-def _question(card: Card) -> tuple[str, str]:
-    return card.deck, fold(next(iter(card.faces.values())).question)
+def _names(card: Card) -> set[tuple[str, ...]]:
+    """By what a card of the course is known again in a note."""
+    deck = card.deck.removeprefix(f"{ROOT}/")
+    question = {(deck, "question", fold(next(iter(card.faces.values())).question))} if card.faces else set()
+    return {(deck, "id", card.id.removeprefix("^"))} | question
+
+
+def _sides(card: Card) -> tuple[str, ...]:
+    face = next(iter(card.faces.values()))
+    return card.deck, card.kind, fold(face.question), fold(face.answer)
+
+
+def _own_id(card_id: str, folder: str) -> str:
+    return f"{card_id}~{hashlib.sha256(folder.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 def _remarks(name: str, folder: Folder) -> Iterator[str]:

@@ -72,6 +72,33 @@ def test_what_cannot_be_read_is_a_diagnostic(folder, monkeypatch):
     assert "more than 1 notes" in read_folder(path).diagnostics["."][0].reason
 
 
+def test_links_to_folders_outside_are_followed_and_no_link_leads_round(tmp_path):
+    vault, outside = tmp_path / "vault", tmp_path / "outside"
+    (vault / "below").mkdir(parents=True)
+    (outside / "deep").mkdir(parents=True)
+    (vault / "below" / "a.md").write_text("#flashcards\nQ1 :: A")
+    (outside / "deep" / "b.md").write_text("#flashcards\nQ2 :: A")
+    targets = {"up": tmp_path, "again": vault / "below", "linked": outside, "twice": outside / "deep"}
+    for link, target in targets.items():
+        (vault / link).symlink_to(target)
+    (outside / "round").symlink_to(vault)
+    cards, diagnostics = read_folder(vault)
+    assert (questions(cards), diagnostics) == (["Q1", "Q2"], {})
+
+
+def test_a_folder_below_that_may_not_be_read_is_named(folder, monkeypatch):
+    path, scandir = folder(a="#flashcards\nQ :: A", locked__b="#flashcards\nR :: A"), os.scandir
+
+    def refusing(place):
+        if os.path.basename(place) == "locked":
+            raise PermissionError(13, "Permission denied", str(place))
+        return scandir(place)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    cards, diagnostics = read_folder(path)
+    assert questions(cards) == ["Q"] and "Permission denied" in diagnostics["locked"][0].reason
+
+
 def test_no_folder(tmp_path):
     cards, diagnostics = read_folder(tmp_path / "missing")
     assert cards == [] and diagnostics["missing"][0].reason == "there is no such file"

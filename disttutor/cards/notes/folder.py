@@ -30,21 +30,23 @@ class Folder(NamedTuple):
 def read_folder(path: Path, *, default_deck: str | None = None) -> Folder:
     """The cards of all notes below a folder, or of one note; hidden files and folders are passed over.
 
-    A card that stands in two notes is one card. Whatever cannot be read is a diagnostic: this raises nothing.
+    A link to a folder is followed where that lies outside: inside, its notes are read at their own place. A card that
+    stands in two notes is one card. Whatever cannot be read is a diagnostic: this raises nothing.
     """
     collection = _Collection()
     diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
-    try:
-        for number, file in enumerate(_notes(path)):
-            name = file.name if file == path else file.relative_to(path).as_posix()
-            if number == MOST_FILES:
-                reason = f"the folder has more than {MOST_FILES:,} notes; from {name} on none is read"
-                diagnostics["."] = (_about(reason),)
-                break
-            if found := collection.take(name, file, default_deck):
-                diagnostics[name] = found
-    except OSError as error:
-        diagnostics["."] = (_about(f"the folder cannot be read: {error.strerror}"),)
+    unread: list[OSError] = []
+    for number, file in enumerate(_notes(path, unread)):
+        name = file.name if file == path else file.relative_to(path).as_posix()
+        if number == MOST_FILES:
+            reason = f"the folder has more than {MOST_FILES:,} notes; from {name} on none is read"
+            diagnostics["."] = (_about(reason),)
+            break
+        if found := collection.take(name, file, default_deck):
+            diagnostics[name] = found
+    for error in unread:
+        name = Path(error.filename).relative_to(path).as_posix()
+        diagnostics[name] = (_about(f"the folder cannot be read: {error.strerror}", "unreadable"),)
     return Folder([as_card(card) for card in collection.cards], diagnostics)
 
 
@@ -62,16 +64,30 @@ def read_text(file: Path) -> str:
         raise Unreadable(f"the file cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _notes(path: Path) -> Iterator[Path]:
-    if not path.is_dir():
+def _notes(path: Path, unread: list[OSError]) -> Iterator[Path]:
+    """The notes below a folder; why a folder cannot be read is added to `unread`."""
+    if not os.path.isdir(path):
         yield path
         return
-    os.scandir(path).close()    # os.walk would pass over a folder that may not be read
-    for here, folders, files in os.walk(path):
-        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+    read = [Path(os.path.realpath(path))]
+    for here, folders, files in os.walk(path, onerror=unread.append, followlinks=True):
+        folders[:] = sorted(folder for folder in folders
+                            if not folder.startswith(".") and _is_elsewhere(Path(here, folder), read))
         for name in sorted(files):
             if name.lower().endswith(SUFFIXES) and not name.startswith("."):
                 yield Path(here, name)
+
+
+def _is_elsewhere(folder: Path, read: list[Path]) -> bool:
+    """False for a link to what is read anyway, or to what holds that: it could lead round for ever. A folder that a
+    link leads to is added to `read`."""
+    if not folder.is_symlink():
+        return True
+    target = Path(os.path.realpath(folder))
+    if any(target.is_relative_to(other) or other.is_relative_to(target) for other in read):
+        return False
+    read.append(target)
+    return True
 
 
 def _about(reason: str, kind: str = "too large", line: int = 1, text: str = "") -> Diagnostic:
