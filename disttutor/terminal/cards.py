@@ -12,6 +12,8 @@ from rich.text import Text
 from disttutor.terminal import files
 from disttutor.terminal.desk import Decks, all_cards, at_home, choose, console, fail, open_progress, say, say_if_lost
 
+ANSWERS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+
 cards = typer.Typer(help="Review what is due, here in the terminal.", rich_markup_mode=None)
 cards.command()(files.lint)
 cards.command()(files.export)
@@ -90,6 +92,8 @@ def notes(
     out = console()
     progress = open_progress(out)
     folders = progress.setting("notes_folders")
+    if folder is None and forget:
+        fail(out, f"Name the folder to be asked no longer; what is read: {', '.join(folders) or 'nothing'}.")
     if folder is None:
         for name in folders:
             _tell(out, name)
@@ -146,10 +150,11 @@ def settings(
 
 def _typed(text: str) -> object:
     """Numbers, yes and no as what they mean; anything else as text."""
-    import yaml
-
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text
-    return value if isinstance(value, bool | int | float) else text
+    if (word := text.strip().lower()) in ANSWERS:
+        return ANSWERS[word]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

@@ -108,7 +108,8 @@ def test_stats_count_cards_by_what_is_known_of_them():
 
 
 @pytest.mark.parametrize(("name", "typed", "value"), [
-    ("buttons", "4", 4), ("confidence", "no", False), ("retention", "0.85", 0.85), ("zone", "", ""),
+    ("buttons", "4", 4), ("confidence", "no", False), ("confidence", "ON", True), ("rollover_hour", "010", 10),
+    ("retention", "0.85", 0.85), ("zone", "", ""),
     ("zone", "Asia/Kolkata", "Asia/Kolkata"), ("language", "hi-Latn", "hi-Latn")])
 def test_settings_are_set(name, typed, value):
     assert f"{name}: {value}" in said("settings", name, typed)
@@ -118,6 +119,7 @@ def test_settings_are_set(name, typed, value):
 
 @pytest.mark.parametrize(("arguments", "words"), [
     (["buttons", "3"], "buttons cannot be 3; it can be 2 or 4."), (["button", "4"], "there is no setting 'button'"),
+    (["new_per_day", "1:30"], "new_per_day cannot be '1:30'"), (["new_per_day", "0x10"], "cannot be '0x10'"),
     (["button"], "there is no setting 'button'"), (["retention", "[x"], "retention cannot be '[x'")])
 def test_settings_that_cannot_be_are_refused(arguments, words):
     assert words in said("settings", *arguments, status=2)
@@ -141,6 +143,7 @@ def test_notes_are_named_read_and_forgotten(vault):
 def test_notes_that_are_not_there_are_refused(tmp_path):
     assert "is not there" in said("notes", tmp_path / "nowhere", status=2)
     assert "what is read: nothing" in said("notes", tmp_path, "--forget", status=2)
+    assert "Name the folder" in said("notes", "--forget", status=2)
     assert here().setting("notes_folders") == []
 
 
@@ -170,6 +173,8 @@ def test_lint_reads_folders_and_decks(vault):
 def test_lint_of_nothing_is_a_clear_message(tmp_path, vault):
     output = said("lint", vault / "soup.md", tmp_path / "missing.md", status=2)
     assert output.startswith(f"{tmp_path / 'missing.md'} is not there.") and "soup.md:" not in output
+    (tmp_path / "empty").mkdir()
+    assert "holds no note (.md) and no deck (.toml)" in said("lint", tmp_path / "empty", status=2)
 
 
 # Export and import
