@@ -255,6 +255,7 @@ def test_decks_that_differ_only_in_case_are_one(collection, bring):
 
 @pytest.mark.parametrize(("deck", "name"), [
     ("flashcards", "disttutor::flashcards"), ("a::b/c", "disttutor::a::b::c"), ('say "x"/', "disttutor::say x"),
+    ("/".join("abcdefghijklmn"), "disttutor::a::b::c::d::e::f::g::h::i - j - k - l - m - n"),
     ("disttutor", "disttutor"), ("2024-notes", "disttutor::2024-notes"), ("", "disttutor")])
 def test_odd_deck_names_are_made_ankis(collection, bring, deck, name):
     bring([replace(NOTE, deck=deck)])

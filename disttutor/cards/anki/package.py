@@ -37,6 +37,7 @@ _NOTE_TYPE_ID = 1_764_892_713_405               # once chosen at random; another
 _FIELDS = ("Front", "Back", "Hinglish front", "Hinglish back", "Language", "Lesson", "Source", "Id")
 _CHANGED = 1_764_892_713                        # when its fields, template or style were changed last, in seconds
 _ROOT = "disttutor"
+_LEVELS = 9                                     # of decks below the root; Anki takes no package with more than eleven
 _LARGEST_SAFE = 2**52                           # Anki's pages are JavaScript, which counts exactly up to twice this
 _OLDEST = (1980, 1, 1, 0, 0, 0)                 # the earliest time a zip can state: the same bytes every time
 
@@ -131,6 +132,8 @@ class _Decks:
         parts = [part for part in parts if part]
         if parts[:1] == ["flashcards"] and len(parts) > 1 or parts[:1] == [_ROOT]:
             parts = parts[1:]
+        if len(parts) > _LEVELS:
+            parts = [*parts[:_LEVELS - 1], " - ".join(parts[_LEVELS - 1:])]
         full = _ROOT
         for part in parts:
             full = f"{full}::{title(part)}"
