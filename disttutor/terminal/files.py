@@ -35,7 +35,7 @@ def lint(files: Linted) -> None:
         if not os.path.exists(file):        # which does not raise for a name that no file can have
             fail(out, f"{file} is not there. Name a note or a deck, for example: disttutor cards lint notes/today.md")
         if not _written(file):
-            fail(out, f"{file} holds no note (.md) and no deck (.toml), or hidden ones only. Name one, or their folder.")
+            fail(out, f"{file} holds no note (.md) and no deck (.toml), or only hidden ones. Name one of them.")
     findings = [(file, finding) for named in files for file in _written(named) for finding in lint_file(file)]
     for file, finding in findings:
         say(out, f"{file}:{finding.line}: {finding.level}: {finding.text}")
