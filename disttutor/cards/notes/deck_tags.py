@@ -9,7 +9,7 @@ _LETTER = r"[^\s\x00-,.:-@\[-^`{-\x7f\u2000-\u200b\u200e-\u206f\u3000-\u303f\ufd
 _ONE = rf"#(?i:{ROOT})(?:/{_LETTER}*+)?(?!{_LETTER})"
 DECK_TAG = re.compile(rf"(?<!\S){_ONE}")
 _OPENING = re.compile(rf"(?:{_ONE}(?:\s+|$))+")
-_CLOSING = re.compile(rf"(?<!\S){_ONE}$")
+_WHOLE = re.compile(_ONE)
 _TAG_LINE = re.compile(rf"(?:#{_LETTER}++\s*+)+")
 
 
@@ -37,8 +37,15 @@ def opening_tags(text: str, at: int) -> int:
 
 def closing_tags(text: str, end: int) -> int:
     """Where the deck tags that end at a place of the text begin, with white space before them; that place for none."""
-    while (start := text.rfind("#", 0, end)) >= 0 and _CLOSING.search(text[max(0, start - 1):end]):
+    while _WHOLE.fullmatch(text, start := last_word(text, end), end):
         end = without_space(text, start)
+    return end
+
+
+def last_word(text: str, end: int) -> int:
+    """Where the word begins that ends at a place of the text."""
+    while end and not text[end - 1].isspace():
+        end -= 1
     return end
 
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from disttutor.cards.notes.deck_tags import closing_tags, decks_of, opening_tags, without_space
+from disttutor.cards.notes.deck_tags import closing_tags, decks_of, last_word, opening_tags, without_space
 
 _MARKER = r"\s*+(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))(?:[ \t]++\[[^\]\n]\](?=[ \t]))?+"
 _MARKERS = re.compile(rf"(?:{_MARKER})*+\s*+")
@@ -53,9 +53,8 @@ def close_edge(text: str, masked: str) -> Trimmed:
         cut = closing_tags(masked, end)
         tags.append(masked[cut:end])
         end = cut
-        caret = masked.rfind("^", 0, end)
-        if caret >= 0 and (caret == 0 or masked[caret - 1].isspace()):
-            if match := _BLOCK_ID.fullmatch(masked, caret, end):
-                block_id, end = block_id or match[1], without_space(masked, caret)
+        word = last_word(masked, end)           # a search for its first letter could go through all the text each time
+        if match := _BLOCK_ID.fullmatch(masked, word, end):
+            block_id, end = block_id or match[1], without_space(masked, word)
         if end == before:
             return Trimmed(text[:end], masked[:end], decks_of(" ".join(reversed(tags))), block_id)
