@@ -26,8 +26,10 @@ CONTRASTS = """() => {
     found.push([(Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05), words]);
   }
   return found; }"""
-TOO_WIDE = f"""() => [...document.querySelectorAll('{ROOT}, {ROOT} *:not(.dq-unseen *, math, math *)')]
-    .filter((e) => e.clientWidth && e.scrollWidth > e.clientWidth + 1).map((e) => e.outerHTML.slice(0, 80))"""
+# What sticks out of its place; a text that is too wide scrolls there.
+TOO_WIDE = f"""() => [...document.querySelectorAll('{ROOT}, {ROOT} *:not(.dq-unseen *, .dq-text *)')]
+    .filter((e) => e.clientWidth && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === 'visible')
+    .map((e) => e.outerHTML.slice(0, 80))"""
 
 
 class Learner:

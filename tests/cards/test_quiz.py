@@ -133,6 +133,25 @@ def test_errors_show_and_the_question_stays():
     assert tell(quiz, "sure", percent=None)["phase"] == "shown" and not quiz.shown["error"]
 
 
+def test_a_press_on_what_is_no_longer_there_does_nothing():
+    quiz = room.quiz(3)
+    tick = quiz.shown["tick"]
+    shown = tell(quiz, "sure", percent=75, tick=tick)
+    assert tell(quiz, "sure", percent=25, tick=tick) is shown       # pressed twice while the kernel was busy
+    assert shown["confidence"] == 75 and not shown["error"]
+    assert tell(quiz, "rate", rating=3, tick=shown["tick"])["kind"] == "choice"
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_typed_words_are_an_answer_also_without_enter(asks):
+    progress_room.here().set("confidence", asks)
+    gap = Face("an [...]", "an all-reduce", missing="all-reduce")
+    quiz = room.Quiz([Card(id="gap", deck="d", kind="cloze", faces={"en": gap})], "One")
+    assert tell(quiz, "sure", percent=None, given="...")["hint"]    # no word is in it: the question stays
+    shown = tell(quiz, "sure", percent=75 if asks else None, given="All reduce")
+    assert (shown["phase"], shown["given"], shown["verdict"]["right"]) == ("shown", "All reduce", True)
+
+
 def test_each_message_is_answered_even_where_nothing_changes():
     quiz, ticks = room.quiz(3), []
     quiz.observe(lambda change: ticks.append(change.new["tick"]), "shown")

@@ -26,7 +26,7 @@ function make(tag, attributes = {}, ...children) {
 
 // HTML that Python made of a card's Markdown, with all HTML of the card itself taken out. Nothing else goes in as HTML.
 function rendered(html, attributes = {}) {
-  const element = make("div", { ...attributes, class: `dq-text ${attributes.class ?? ""}` });
+  const element = make("div", { dir: "auto", ...attributes, class: `dq-text ${attributes.class ?? ""}` });
   element.innerHTML = html;
   return element;
 }
@@ -131,12 +131,12 @@ function steps(shown, ui, moved) {
 }
 
 function sureness(shown, act, label, ui) {
-  const given = shown.phase === "asked" && shown.typed && ui.text.trim() ? { given: ui.text } : {};
-  const buttons = shown.confidences.map((percent, n) =>
-    button(`${percent} %`, String(n + 1), () => act({ do: "sure", percent, ...given })));
-  const look = shown.phase === "asked" && shown.typed ? "dq-plain" : "dq-primary";
-  const show = button("Show the answer", shown.typed ? "Space" : "Space Enter",
-    () => act({ do: "sure", percent: null, ...given }), { class: look });
+  const typing = shown.phase === "asked" && shown.typed;
+  // Words that were typed are an answer, also where nobody pressed Enter after them.
+  const sure = (percent) => act({ do: "sure", percent, ...(typing && ui.text.trim() ? { given: ui.text } : {}) });
+  const buttons = shown.confidences.map((percent, n) => button(`${percent} %`, String(n + 1), () => sure(percent)));
+  const show = button("Show the answer", shown.typed ? "Space" : "Space Enter", () => sure(null),
+    { class: typing ? "dq-plain" : "dq-primary" });
   const made = row(buttons.length ? label : "", ...buttons, show);
   made.classList.add("dq-sure");
   return made;

@@ -44,7 +44,7 @@ function render({ model, el }) {
       hint.textContent = "The kernel does not answer. Is another cell running? After a restart, run this cell again.";
     }, PATIENCE);
     try {
-      model.send(message);
+      model.send({ ...message, tick: model.get("shown").tick });
     } catch {
       clearTimeout(ui.busy);
       ui.busy = null;
@@ -68,6 +68,9 @@ function render({ model, el }) {
     if (ui.card !== shown.card) {
       Object.assign(ui, { card: shown.card, text: "", order: (shown.steps ?? []).map(([place]) => place) });
     }
+    // Also what was given in another view, or before the page was loaded anew.
+    if (shown.given != null && shown.typed) ui.text = shown.given;
+    if (shown.given != null && shown.kind === "order") ui.order = [...shown.given];
     const over = shown.phase === "done";
     root.setAttribute("aria-label", over ? `${shown.title}, at the end`
       : `Card ${Math.min(shown.finished + 1, shown.total)} of ${shown.total}`);
@@ -94,6 +97,8 @@ function render({ model, el }) {
     const place = phase === "shown" ? next.querySelector(".dq-primary") ?? next.querySelector("[role=group]")
       : phase === "sure" || phase === "done" ? work.querySelector(".dq-primary")
       : work.querySelector(kind === "order" ? ".dq-step" : "input");
+    // Who hears the page is told the question where the focus goes into it.
+    if (place && phase === "asked") place.setAttribute("aria-describedby", question.id);
     (place ?? root).focus({ preventScroll: phase === "asked" });
     root.scrollIntoView({ block: "nearest" });
   }
@@ -114,7 +119,7 @@ function render({ model, el }) {
   };
 
   root.addEventListener("keydown", (event) => {
-    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.isComposing || event.key === "Tab" || event.ctrlKey || event.metaKey || event.altKey) return;
     const typing = event.target.tagName === "INPUT";
     const key = named(event);
     if (typing && !OF_A_FIELD.has(key)) return;

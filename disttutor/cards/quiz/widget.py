@@ -55,7 +55,13 @@ class Quiz(anywidget.AnyWidget):
         self._show()
 
     def receive(self, message: dict[str, Any]) -> None:
-        """Do what the browser asks for, and show what came of it; also an error."""
+        """Do what the browser asks for, and show what came of it; also an error.
+
+        What was pressed where an older state was still shown, as while the kernel was busy, is not done: the learner
+        did not mean the card that is there now.
+        """
+        if message.get("tick", self._tick) != self._tick:
+            return
         hint = error = ""
         try:
             self._progress.refresh()
@@ -81,6 +87,12 @@ class Quiz(anywidget.AnyWidget):
             self.review.undo()
         self.review.answer(message["given"])
 
+    def _sure(self, message: dict[str, Any]) -> None:
+        if "given" in message:                      # words that were typed, without Enter after them
+            self.review.answer(message["given"])
+        if self.review.phase != Phase.SHOWN:        # who is not asked how sure they are sees the answer at once
+            self.review.sure(message["percent"])
+
     def _rate(self, message: dict[str, Any]) -> None:
         rating = message.get("rating")
         self.review.rate(None if rating is None else Rating(rating))
@@ -103,9 +115,8 @@ class Quiz(anywidget.AnyWidget):
         self._progress.reject(self.adoptions.pop(message["place"]))
 
     _DO: dict[str, Callable[["Quiz", dict[str, Any]], object]] = {
-        "answer": _answer, "rate": _rate, "overrule": _overrule, "practise": _practise, "more": _more,
+        "answer": _answer, "sure": _sure, "rate": _rate, "overrule": _overrule, "practise": _practise, "more": _more,
         "reject": _reject,
-        "sure": lambda self, message: self.review.sure(message["percent"]),
         "undo": lambda self, message: self.review.undo(),
         "language": lambda self, message: self.review.turn(),
     }
