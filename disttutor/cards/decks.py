@@ -37,7 +37,7 @@ class DeckError(ValueError):
 def read_deck(text: str, name: str = "deck") -> list[Card]:
     """The cards of a deck written as TOML; `name` is used in errors. Raises DeckError."""
     try:
-        table = tomllib.loads(text)
+        table = tomllib.loads(text.removeprefix("\ufeff"))      # some editors begin a file with it
     except (ValueError, RecursionError) as error:  # also numbers of too many digits, and brackets nested too deep
         raise DeckError(f"{name} is not TOML: {error}") from None
     _known(table, _OF_A_DECK, name)
@@ -150,8 +150,11 @@ def _options(entry: dict[str, Any], kind: str, key: str, place: int, where: str)
             raise DeckError(f"{where}: a wrong option needs why = [English, Hinglish]: the reason why it is wrong")
     if kind == "choice" and (len(options) < 2 or sum(bool(o.get("right")) for o in options) != 1):
         raise DeckError(f"{where}: a choice has two or more options, and exactly one of them is right")
-    return tuple(Option(_text(o, key, where), bool(o.get("right")), o["why"][place] if o.get("why") else "")
-                 for o in options)
+    texts = [_text(option, key, where) for option in options]
+    if twice := sorted({text for text in texts if texts.count(text) > 1}):
+        raise DeckError(f"{where}: two options say {twice[0]!r} in {key}; nobody could tell which is right")
+    return tuple(Option(text, bool(o.get("right")), o["why"][place] if o.get("why") else "")
+                 for text, o in zip(texts, options, strict=True))
 
 
 def _steps(entry: dict[str, Any], kind: str, key: str, where: str) -> tuple[str, ...]:

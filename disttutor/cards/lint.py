@@ -60,6 +60,8 @@ def _deck(text: str, name: str) -> Iterator[Finding]:
     except DeckError as error:
         yield Finding(_line_of_error(text, str(error)), ERROR, str(error))
         return
+    if not cards:
+        yield Finding(1, NOTE, "there is no card here; a card is a table below a line [[card]]")
     lines = {match[1]: number for number, line in enumerate(text.split("\n"), 1)
              if (match := re.match(r"""\s*id\s*=\s*["']([^"']+)["']""", line))}
     for card in cards:

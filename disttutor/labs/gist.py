@@ -78,6 +78,6 @@ def _texts() -> dict[str, Any]:
 
 def _lesson(number: int) -> dict[str, Any]:
     told = _texts()["lesson"]
-    if number not in told:
+    if type(number) is not int or number not in told:
         raise ValueError(f"there is no lesson {number!r}; the lessons are {min(told)} to {max(told)}")
     return told[number]

@@ -116,6 +116,7 @@ def test_notes_on_a_deck(lint, change, words):
         "option = [{en = 'a', hi = 'a', right = true}, {en = 'b', hi = 'b', why = [1, 2]}]",
         "option = [{en = 'a', hi = 'a', right = true, why = ['x']}, {en = 'b', hi = 'b', why = ['a', 'b']}]",
         "option = [{en = 1, hi = 'a', right = true}, {en = 'b', hi = 'b', why = ['a', 'b']}]",
+        "option = [{en = 'a', hi = 'a', right = true}, {en = 'b', hi = 'a', why = ['a', 'b']}]",
     )),
     GOOD + "kind = 'order'\nstep = [{en = 'a'}, {en = 'b'}]", GOOD + "kind = 'order'\nstep = [{en = 1, hi = 2}, 3]",
 ])
@@ -138,6 +139,15 @@ def test_files_that_cannot_be_read(lint, tmp_path):
 def test_a_note_without_cards_says_how_one_is_written(lint):
     ((line, level, text),) = lint("Just prose.\n")
     assert (line, level) == (1, "note") and "Question :: Answer" in text
+
+
+def test_a_deck_without_cards_says_how_one_is_written(lint):
+    assert lint("lesson = 3\n", "deck.toml") == [
+        (1, "note", "there is no card here; a card is a table below a line [[card]]")]
+
+
+def test_a_byte_order_mark_is_no_error(lint):
+    assert lint("\ufeff" + GOOD, "deck.toml") == lint(GOOD, "deck.toml") == []
 
 
 def test_our_own_decks_have_no_errors_and_spell_hinglish_alike():

@@ -45,6 +45,9 @@ def test_languages_are_marked():
 def test_what_there_is_not_is_said():
     with pytest.raises(ValueError, match="there is no lesson 17; the lessons are 0 to 16"):
         gist(17)
+    for strange in (3.0, True, [1]):
+        with pytest.raises(ValueError, match="there is no lesson"):
+            gist(strange)
     with pytest.raises(ValueError, match="there is no lesson 'all'"):
         kitchen("all")
     with pytest.raises(ValueError, match="1 sentences in Hinglish but 0 in English"):
