@@ -153,6 +153,17 @@ def test_a_history_comes_back_from_an_edit_of_an_edit(progress):
     assert (progress.states[first.id].reviews, progress.states[third.id].reviews) == (1, 2)
 
 
+def test_no_means_no_also_where_two_kernels_have_asked(progress):
+    old, = cards("#flashcards/x\nWhat does a broadcast leave on every rank? :: A")
+    edited, = cards("#flashcards/x\nWhat does a broadcast leave on each rank? :: A")
+    progress.answer(old, Rating.EASY)
+    other = Progress(progress.home)
+    (first,), (_,) = progress.adopt([edited]), other.adopt([edited])
+    progress.reject(first)
+    other.refresh()
+    assert set(other.states) == set(Progress(progress.home).states) == {old.id}
+
+
 def test_owners_by_hand():
     def adoption(old: str, new: str) -> Adoption:
         return Adoption("", old, new, 1.0, "", "")

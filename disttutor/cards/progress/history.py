@@ -94,8 +94,9 @@ class History:
     @property
     def adoptions(self) -> list[Adoption]:
         """Histories that were taken over and not given back, in their order."""
+        unwanted = self.unwanted        # two kernels may have made the same one, of which the learner saw only one
         return [adoption for _, adoption in sorted(self._adoptions.values(), key=lambda entry: entry[0])
-                if adoption.id not in self._rejected]
+                if adoption.id not in self._rejected and (adoption.old, adoption.new) not in unwanted]
 
     @property
     def unwanted(self) -> set[tuple[str, str]]:
