@@ -173,6 +173,21 @@ def test_a_folder_that_cannot_be_read_forgets_nothing(tmp_path):
     assert reader.read().whole is False and "cannot be read" in reader.warnings[0]
 
 
+def test_a_folder_that_may_be_listed_but_not_entered_is_named_and_forgets_nothing(tmp_path, monkeypatch):
+    written(tmp_path, 1)
+    reader, look = Reader(tmp_path), os.stat
+    assert len(reader.read().events) == 1
+
+    def refusing(path, **options):
+        if str(path).endswith(".jsonl"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path, **options)
+
+    monkeypatch.setattr(os, "stat", refusing)
+    reading = reader.read()
+    assert (reading.events, reading.whole) == ([], False) and "Permission denied" in reader.warnings[0]
+
+
 def test_where_progress_lives(monkeypatch, tmp_path):
     monkeypatch.setenv("DISTTUTOR_HOME", str(tmp_path))
     assert home_folder() == tmp_path

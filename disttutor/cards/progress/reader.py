@@ -91,6 +91,8 @@ class Reader:
         for name in names:
             try:
                 found[name] = os.stat(self.folder / name)
+            except PermissionError:
+                raise               # the folder may be listed but not entered, so no file of it can be read
             except OSError:
                 continue            # removed since, or a link to nothing
         return found
