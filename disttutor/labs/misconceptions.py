@@ -71,7 +71,8 @@ def same_bits() -> str:
 
 def during_backward() -> str:
     hidden = hidden_communication(predicted_step(64), 0)
-    return f"predicted, for 64 GPUs and a model of 1.3 billion parameters: backward hides {hidden:.0%} of it"
+    return (f"predicted, for 64 GPUs and a model of 1.3 billion parameters: backward hides {hidden:.0%} of the "
+            "communication")
 
 
 def half_of_k() -> str:
@@ -94,7 +95,7 @@ def ten_billion() -> str:
 def hundred_billion() -> str:
     plain, zero = model_states(100e9, data=8, tensor=8), model_states(100e9, data=8, tensor=8, zero=1)
     return (f"8 x 8 with plain copies: {plain.total / GB:g} GB on each GPU; with ZeRO-1 over the copies "
-            f"{zero.total / GB:g} GB")
+            f"{zero.total / GB:g} GB, which GPUs of 80 GB hold")
 
 
 def gpt3_in_eight() -> str:
@@ -140,7 +141,7 @@ def bytes_of_a_step(tokens: int, layers: int = 24, width: int = 2048, ranks: int
 
 def bytes_compared() -> str:
     few, many = bytes_of_a_step(4096), bytes_of_a_step(32768)
-    return "each of 8 ranks sends a step, with 4,096 and with 32,768 tokens: " + ", ".join(
+    return "in a step each of 8 ranks sends, with 4,096 and with 32,768 tokens: " + ", ".join(
         f"{name} {few[name] / GB:.2f} and {many[name] / GB:.2f} GB" for name in few)
 
 
@@ -156,37 +157,38 @@ MISCONCEPTIONS = (
                   cuts_of_a_layer),
     Misconception(2, "A batch b over k ranks is a batch of b times k.",
                   "Split, it is a batch of b. Only if each rank brings its own b is it k times b.", which_batch),
-    Misconception(3, "It works by linearity of expectation.",
-                  "Differentiation is linear. It needs a mean over samples, and equal shares or weights |Bi|/b.",
-                  mean_of_means),
+    Misconception(3, "Data parallelism gives the right gradient by linearity of expectation.",
+                  "By linearity of differentiation: nothing is random. It takes a mean over samples, and equal shares "
+                  "or weights |Bi|/b, where share i holds |Bi| of the b samples.", mean_of_means),
     Misconception(4, "Deterministic means the same bits as one device.",
                   "The same mathematics. The order of additions, and with it the last bits, differ.", same_bits),
     Misconception(5, "Data parallelism talks only after backward.",
-                  "Bucket by bucket, during backward.", during_backward),
-    Misconception(6, "Communication time is one constant, and 4 GPUs give 3.5.",
+                  "It talks bucket by bucket, during backward.", during_backward),
+    Misconception(6, "Communication time is one constant, and 4 GPUs give a speedup of 3.5.",
                   "In a ring the bandwidth term hardly grows with k, the latency term with every rank.", half_of_k),
-    Misconception(7, "More than k times as fast, since a larger batch fits in cache.",
-                  "Since each device's working set is smaller.", smaller_working_set),
+    Misconception(7, "k devices can be more than k times as fast, since a larger batch fits in cache.",
+                  "They can, since each device's working set is smaller.", smaller_working_set),
     Misconception(8, "With checkpointing, 10 billion parameters train on one GPU of 40 GB.",
                   "Checkpointing shrinks activations only; the states alone are four times too large.", ten_billion),
     Misconception(9, "100 billion parameters on 64 GPUs: 8-way model times 8 copies, and done.",
                   "Plain copies do not fit; with sharded optimizer states they do.", hundred_billion),
-    Misconception(10, "GPT-3 by layers on 8 GPUs takes 7 transfers, and is the only way.",
+    Misconception(10, "GPT-3, cut by layers over 8 GPUs, takes 7 transfers, and that is the only way.",
                   "7 forward and 7 backward for each micro-batch; and there are tensor parallelism, ZeRO, offload.",
                   gpt3_in_eight),
     Misconception(11, "A pipeline starts the next batch while the last one is under way.",
-                  "Micro-batches of one batch. Whole batches in flight are PipeDream, with old weights.",
+                  "The next micro-batch of the same batch. Whole batches in flight are PipeDream, with old weights.",
                   whole_batches),
-    Misconception(12, "Accumulating with weights 1/k is always the large batch.",
+    Misconception(12, "Gradients accumulated with weights 1/k are always those of the large batch.",
                   "Only if all micro-batches count as many samples, or tokens.", padded_texts),
     Misconception(13, "JAX has xmap, PyTorch needs Megatron and PipeDream.",
                   "JAX has jit with shardings and shard_map; PyTorch has DTensor, pipelining and FSDP of its own.",
                   frameworks_moved),
     Misconception(14, "Model parallelism is better for large models.",
-                  "It talks in every layer, and with every token more. Count the bytes before you choose.",
-                  bytes_compared),
+                  "Tensor parallelism talks in every layer, and more with every token; a pipeline talks little and "
+                  "waits. Count the bytes before you choose.", bytes_compared),
     Misconception(15, "A larger batch with the same gradient is the same training.",
-                  "There are fewer updates: the learning rate has to change, and gains shrink.", fewer_updates),
+                  "There are fewer updates in an epoch: the learning rate has to change, and gains shrink.",
+                  fewer_updates),
 )
 
 
