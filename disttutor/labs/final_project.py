@@ -51,7 +51,7 @@ ORDERS = {
         "Four machines with plenty of memory and a good network. They only want it fast.",
         Machine(Device(2e7, "device"), Link(1e-3, 50e6, "link")), 4, 0.150, 20e6),
     "2: a school with old computers": Order(
-        "Four computers with little memory, in one room. Whatever fits is welcome, if it does not dawdle.",
+        "Four computers with little memory, in one room. Whatever fits is welcome, as long as it does not dawdle.",
         Machine(Device(2e7, "device"), Link(1e-3, 20e6, "link")), 4, 0.200, 2.0e6),
     "3: friends in four towns": Order(
         "Four computers with enough memory, but the line between them is slow.",
@@ -176,8 +176,8 @@ def final_project(order: str = next(iter(ORDERS))) -> Lab:
         "strategy": w.ToggleButtons(options=[DATA, PIPE], description="strategy", style={"button_width": "auto"}),
         "ranks": w.IntSlider(2, 1, 4, description="ranks"),
         "microbatches": w.SelectionSlider(options=[1, 2, 4, 8, 16], value=1, description="micro-batches"),
-        "form": w.Dropdown(options=FORMS, value="end", description="exchange"),
-        "schedule": w.Dropdown(options=list(SCHEDULES), value="GPipe", description="schedule"),
+        "form": w.Dropdown(options=FORMS, value="end", description="exchange (data)"),
+        "schedule": w.Dropdown(options=list(SCHEDULES), value="GPipe", description="schedule (pipeline)"),
     }
     return Lab(controls, _run, _draw, title="The final project: a plan for a customer").show()
 
@@ -200,7 +200,8 @@ def _draw(result: HandedIn, settings: dict[str, Any]) -> list[Any]:
     met = verdicts(result, settings)
     rows = [[what, asked, got, "yes" if fine else "no"] for what, asked, got, fine in met]
     titles = ["handed in, in slow motion", "handed in, predicted"]
-    return [f"{name}: {order.story}", Table(["", "asked for", "this plan", "met"], rows), _judgement(met, settings),
+    return [f"{name[0].upper()}{name[1:]}: {order.story}", Table(["", "asked for", "this plan", "met"], rows),
+            _judgement(met, settings),
             compare([result.slow, result.predicted], titles, activations=settings["strategy"] == PIPE),
             Timed(f"In slow motion the step took {milliseconds(result.slow.makespan)} on your machine; the order is "
                   "judged by the prediction, which other programs on your machine cannot disturb.")]
