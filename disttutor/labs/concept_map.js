@@ -35,7 +35,10 @@ function render({ model, el }) {
   const act = (id) => {
     const concept = model.get("concepts")[id];
     if (concept.file) openLesson(model, concept.file, concept.section);
-    else said.append(paragraph(`There is nothing to open yet: ${concept.where}.`));
+    else {
+      look(id);
+      said.append(paragraph(`There is nothing to open yet: ${concept.where}.`));
+    }
   };
   const draw = () => {
     const svg = drawingOf(model.get("svg"));
@@ -53,7 +56,7 @@ function render({ model, el }) {
   said.append(paragraph("Point at a concept, or walk to it, to see what it means and how well you know it."));
   const keys = paragraph(KEYS);
   keys.className = "keys";
-  root.append(place, said, more, keys, button("Look again", () => model.send({ ask: "look again" })));
+  root.append(place, said, more, keys, button("Look again", () => ask(model, { ask: "look again" }, said)));
   model.on("change:seen", draw);
   draw();
   return () => model.off("change:seen", draw);

@@ -71,16 +71,16 @@ function render({ model, el }) {
       verdict.replaceChildren(paragraph(SIGNS[result.state] + result.words),
         ...result.en.map((words) => paragraph(words)), ...result.hi.map((words) => paragraph(words, "hi-Latn")));
       list.setAttribute("aria-invalid", result.state === "wrong");
-      if (result.answer) list.value = result.answer;
+      list.value = result.given;
     }
     said.textContent = model.get("said");
   };
   const given = () => Object.fromEntries(Object.entries(rows).map(([name, { list }]) => [name, list.value]));
   const buttons = document.createElement("div");
   buttons.style.cssText = "display:flex;gap:8px;flex-wrap:wrap;margin:4px 2px";
-  buttons.append(button("Check", () => model.send({ ask: "check", given: given() })),
-    button("Show the answers", () => model.send({ ask: "show" })),
-    button("Another map", () => model.send({ ask: "another" })));
+  buttons.append(button("Check", () => ask(model, { ask: "check", given: given() }, said)),
+    button("Show the answers", () => ask(model, { ask: "show" }, said)),
+    button("Another map", () => ask(model, { ask: "another" }, said)));
   root.append(place, form, buttons, said);
   const listeners = { "change:gaps": begin, "change:svg": draw, "change:checked": judge };
   Object.entries(listeners).forEach(([what, act]) => model.on(what, act));

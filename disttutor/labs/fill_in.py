@@ -63,11 +63,12 @@ class FillIn(anywidget.AnyWidget):
 
     def _about(self, marks: list[bool | None]) -> str:
         right, count = sum(mark is True for mark in marks), len(marks)
-        if self._shown:
-            return "These are the answers. Try another map to find them yourself."
         if right < count:
             empty = marks.count(None)
-            return f"{right} of {count} are right.{f' {empty} are still empty.' if empty else ''}"
+            still = "" if not empty else " 1 is still empty." if empty == 1 else f" {empty} are still empty."
+            return f"{right} of {count} are right.{still}"
+        if self._shown:
+            return "These are the answers. Try another map to find them yourself."
         progress = self._progress or here()
         progress.solved(self._asked.puzzle)
         return f"All {count} are right: map {self._asked.number} is solved. {progress.notice}".strip()
@@ -104,13 +105,13 @@ def draw_gaps(asked: Gaps, folder: Path, found: Mapping[str, bool]) -> Any:
 
 
 def verdict(gap: Gap, given: str, right: bool | None) -> dict[str, Any]:
-    """What is said below a gap: its state, and sentences in English and Hinglish."""
+    """What is said below a gap: its state, what was given, and sentences in English and Hinglish."""
     if right is None:
-        return {"state": "empty", "words": "Nothing is chosen yet.", "en": [], "hi": []}
+        return {"state": "empty", "given": "", "words": "Nothing is chosen yet.", "en": [], "hi": []}
     if right:
-        return {"state": "right", "words": f"Right: {given}.", "answer": given, "en": gap.reasons[ENGLISH],
+        return {"state": "right", "given": given, "words": f"Right: {given}.", "en": gap.reasons[ENGLISH],
                 "hi": gap.reasons[HINGLISH]}
-    return {"state": "wrong", "words": f"Not “{given}”. Look for: {gap.hint}", "en": [], "hi": []}
+    return {"state": "wrong", "given": given, "words": f"Not “{given}”. Look for: {gap.hint}", "en": [], "hi": []}
 
 
 def fallback(asked: Gaps, folder: Path) -> str:

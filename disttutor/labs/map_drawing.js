@@ -59,6 +59,15 @@ function button(words, act) {
   return made;
 }
 
+// Tells the kernel what is wanted. Where there is none, as after a restart, `said` says so.
+function ask(model, message, said) {
+  try {
+    model.send(message);
+  } catch {
+    said.replaceChildren(paragraph("The kernel of this map is gone: run this cell again to go on."));
+  }
+}
+
 // The box that lies nearest in the direction of an arrow key; what lies aside counts twice as far.
 function nearest(boxes, from, key) {
   const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
@@ -95,8 +104,8 @@ function walkable(svg, boxes, { look, act }) {
       if (event.key.startsWith("Arrow")) to = nearest(boxes, box, event.key);
       else if (event.key === "Home") to = boxes[0];
       else if (event.key === "End") to = boxes.at(-1);
-      else if (event.key === "Enter" || event.key === " ") act(id);
-      else return;
+      else if (event.key !== "Enter" && event.key !== " ") return;
+      else if (!event.repeat) act(id);                    // a key held down is one press
       event.preventDefault();
       to?.focus();
     });

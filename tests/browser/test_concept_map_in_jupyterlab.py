@@ -5,7 +5,7 @@ import json
 import shutil
 from pathlib import Path
 
-from in_jupyterlab import PATIENCE, ROOT, cell, run_all, screenshot
+from in_jupyterlab import KERNEL, PATIENCE, ROOT, cell, run_all, screenshot
 
 from disttutor.labs.concept_gaps import gaps
 
@@ -77,12 +77,24 @@ def test_concepts_open_their_lessons_and_gaps_are_filled_in_by_keyboard(open_not
     page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell') }")
     expect(cell(page, "after")).to_contain_text("['concept-map-1']", timeout=PATIENCE)
 
-    # Enter opens the lesson, at its heading.
+    # Without its kernel the map says so, and still leads to the lessons.
+    page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    page.wait_for_function(f"() => {KERNEL} === 'idle'")
+    filled = cell(page, "gaps")
+    filled.get_by_role("button", name="Check").click()
+    expect(filled.get_by_role("status")).to_contain_text("The kernel of this map is gone")
     shown = cell(page, "map")
+    shown.get_by_role("link", name="Memory, new, lesson 01, Why distribute (to come)", exact=True).focus()
+    for _ in range(2):
+        page.keyboard.press("Enter")
+    expect(said.get_by_text("There is nothing to open yet")).to_have_count(1)
+
+    # Enter opens the lesson, at its heading.
     shown.get_by_role("link", name="Interconnect, new, lesson 02, How ranks talk", exact=True).focus()
     page.keyboard.press("Enter")
     page.wait_for_function("() => window.jupyterapp.shell.currentWidget.context?.path === '02_how_ranks_talk.ipynb'")
     heading = page.locator(".jp-MainAreaWidget:not(.lm-mod-hidden) h2", has_text="Why").first
     expect(heading).to_be_in_viewport(timeout=PATIENCE)
     assert not page.locator(".jp-Dialog").count()               # nobody is asked whether the widget may do that
-    assert page.errors == []
+    # JupyterLab's debugger complains where a kernel is restarted soon after its start.
+    assert [error for error in page.errors if "debugger" not in error] == []

@@ -129,6 +129,7 @@ def test_checking_says_what_is_right_and_why(progress):
     assert map_.results["gap 1"]["en"] == [e.meaning["en"] for e in EDGES if id in (e.start, e.end)]
     assert map_.results["gap 2"]["words"].startswith(f"Not “{wrong}”. Look for: ")
     assert right["gap 2"] not in map_.results["gap 2"]["words"]
+    assert [result["given"] for result in map_.results.values()] == [right["gap 1"], wrong, "", "", ""]
     assert ">gap 1<" not in map_.svg and ">gap 2<" in map_.svg and ">(A)<" in map_.svg
     assert progress.puzzles == set()
 
@@ -146,6 +147,8 @@ def test_who_looks_at_the_answers_has_not_solved_it(progress):
     assert {result["state"] for result in map_.results.values()} == {"right"}
     map_.check(answers(gaps(1, names=2, lines=1)))
     assert progress.puzzles == set() and map_.said.startswith("These are the answers.")
+    map_.check({**answers(gaps(1, names=2, lines=1)), "gap 1": ""})
+    assert map_.said == "2 of 3 are right. 1 is still empty."
     map_._answer(None, {"ask": "another"}, None)
     assert map_.number == 2 and map_.results == {} and map_.said == ""
     map_.check(answers(gaps(2, names=2, lines=1)))
