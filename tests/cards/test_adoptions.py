@@ -153,6 +153,17 @@ def test_a_history_comes_back_from_an_edit_of_an_edit(progress):
     assert (progress.states[first.id].reviews, progress.states[third.id].reviews) == (1, 2)
 
 
+def test_a_renamed_deck_keeps_its_histories(progress):
+    before = cards(NOTE)
+    for one in before:
+        progress.answer(one, Rating.EASY)
+    after = cards(NOTE.replace("#flashcards/ai-ml", "#flashcards/machine-learning"))
+    made = progress.adopt([*after, card("other")])
+    assert {(one.old, one.new) for one in made} == {(a.id, b.id) for a, b in zip(before, after, strict=True)}
+    assert made[0].sentence == f'"{made[0].now}" goes on with its history in another deck.'
+    assert progress.fresh(after) == [] and progress.adopt(after) == []
+
+
 def test_no_means_no_also_where_two_kernels_have_asked(progress):
     old, = cards("#flashcards/x\nWhat does a broadcast leave on every rank? :: A")
     edited, = cards("#flashcards/x\nWhat does a broadcast leave on each rank? :: A")

@@ -75,6 +75,15 @@ def test_only_within_deck_kind_and_sibling(changed):
     assert pairs([card("o", "What is a rank?")], [card("n", "What is a rank", **changed)]) == []
 
 
+def test_a_deck_that_was_renamed_keeps_what_asks_quite_the_same():
+    old = [card("o1", "What is a rank?"), card("o2", "What is a mesh?"), card("o3", "What is a ring?", deck="third")]
+    new = [card("n1", "What is a rank?", deck="e"), card("n2", "What is  a mesh?", deck="e"),
+           card("n3", "What is a ring", deck="e")]
+    assert sorted(pairs(old, new)) == [("o1", "n1"), ("o2", "n2")]
+    twice = [*old, card("o4", "What is a rank?", deck="third")]
+    assert pairs(twice, new) == [("o2", "n2")]
+
+
 def test_in_doubt_there_is_no_match():
     old = [card("o1", "What does DDP copy?"), card("o2", "What does DDP copx?")]
     assert pairs(old, [card("n", "What does DDP copz?")]) == []

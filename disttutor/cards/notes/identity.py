@@ -73,16 +73,21 @@ def known(card: Card) -> Known:
 def near_matches(orphans: Iterable[Known], newcomers: Iterable[Known]) -> list[tuple[str, str, float]]:
     """Which newcomer was which orphan before an edit: (old id, new id, ratio of likeness), the surest first.
 
-    Both of a pair have the same deck, kind and sibling number. There is no pair where two orphans could be the past of
+    Both of a pair have the same deck, kind and sibling number; or the same question, kind and sibling number in two
+    decks, as after a deck was renamed. There is no pair where two orphans could be the past of
     a newcomer, or two newcomers the future of an orphan; nor where a number in the question changed, since that asks
     something else, as does a gap at another place of the same sentence. One changed letter is always near.
     """
     groups: dict[tuple[object, ...], tuple[list[Known], list[Known]]] = defaultdict(lambda: ([], []))
+    questions: dict[tuple[object, ...], tuple[list[Known], list[Known]]] = defaultdict(lambda: ([], []))
     for side, cards in enumerate((orphans, newcomers)):
         for card in cards:
+            questions[fold(card.front), card.kind, card.sibling][side].append(card)
             numbers = tuple(re.findall(r"\d+", card.front))
             groups[card.deck, card.kind, card.sibling, numbers][side].append(card)
     pairs = [pair for old, new in groups.values() for pair in _in_group(old, new)]
+    pairs += [(before.id, now.id, 1.0) for (front, *_), (old, new) in questions.items() if front
+              for before in old for now in new if before.deck != now.deck]
     pasts, futures = Counter(new for _, new, _ in pairs), Counter(old for old, _, _ in pairs)
     sure = [pair for pair in pairs if pasts[pair[1]] == futures[pair[0]] == 1]
     return sorted(sure, key=lambda pair: -pair[2])

@@ -28,6 +28,8 @@ class Adoption:
     @property
     def sentence(self) -> str:
         """What was done, for the learner."""
+        if self.before == self.now:
+            return f'"{self.now}" goes on with its history in another deck.'
         return f'"{self.now}" goes on with the history of "{self.before}" ({100 * self.ratio:.0f} % alike).'
 
 

@@ -208,7 +208,8 @@ class Progress:
         """Gives the histories of cards that were edited to the cards that came of them, and says which.
 
         cards: all that are loaded. A card that has left its deck and a new one of the deck are taken for one if they
-        are nearly equal and nothing else comes into question. Histories of decks that are not loaded stay as they are.
+        are nearly equal and nothing else comes into question; or a new one of another deck that asks quite the same.
+        Other histories of decks that are not loaded stay as they are.
         A card that was only away for a while, as the folder of its note was, has its own history again.
         """
         with self._lock:
