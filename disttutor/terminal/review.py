@@ -13,10 +13,11 @@ from disttutor.cards.progress.reviews import CONFIDENCES
 from disttutor.cards.progress.scheduling import Rating
 from disttutor.cards.sitting.answers import AnswerError
 from disttutor.cards.sitting.review import TYPED, Phase, Review
-from disttutor.cards.sitting.summary import length
+from disttutor.cards.sitting.summary import counted, length
 from disttutor.terminal import screen as screen
 from disttutor.terminal.keyboard import Keyboard
 
+ONE_BY_ONE = 5      # how many edited cards are asked about one by one
 LANGUAGES = {ENGLISH: "English", HINGLISH: "Hinglish", "hi": "Hindi"}
 
 Keys = dict[str, tuple[str, Callable[[], object]]]      # for each key what it does, in words and as a function
@@ -38,13 +39,23 @@ def sit(review: Review, console: Console, keyboard: Keyboard) -> None:
 
 
 def confirm(progress: Progress, adoptions: Sequence[Adoption], console: Console, keyboard: Keyboard) -> None:
-    """Say which edited cards went on with the history of older ones, and undo what the learner does not want."""
-    for adoption in adoptions:
-        screen.said(console, adoption.sentence)
-        screen.keys(console, "Are they one card?", {"Enter": "yes", "n": "no, begin anew"}, {})
+    """Say which edited cards went on with the history of older ones, and undo what the learner does not want.
+
+    The first few are asked one by one, all others together: a deck that was renamed may have hundreds.
+    """
+    groups = [[adoption] for adoption in adoptions[:ONE_BY_ONE]]
+    if more := list(adoptions[ONE_BY_ONE:]):
+        groups.append(more)
+    for group in groups:
+        screen.said(console, group[0].sentence)
+        if len(group) > 1:
+            screen.said(console, f"So do {counted(len(group) - 1, 'more card')} with theirs.")
+        what = "Are they one card?" if len(group) == 1 else "Is each of them one card?"
+        screen.keys(console, what, {"Enter": "yes", "n": "no, begin anew"}, {})
         try:
             if keyboard.key() == "n":
-                progress.reject(adoption)
+                for adoption in group:
+                    progress.reject(adoption)
         except (EOFError, KeyboardInterrupt):
             return
 

@@ -95,6 +95,19 @@ def _soup() -> Card:
 
 # What is known, and settings
 
+def test_many_edited_cards_are_asked_about_together(vault):
+    said("notes", vault)
+    note, questions = vault / "soup.md", [f"Which spice number {n} goes into the soup?" for n in range(40)]
+    note.write_text("#flashcards/cooking\n" + "\n".join(f"{question} :: X" for question in questions))
+    before = [card for card in every_card(here())[0] if card.deck == "flashcards/cooking"]
+    for card in before:
+        here().answer(card, Rating.EASY)
+    note.write_text(note.read_text().replace("cooking", "kitchen"))
+    output = said("-d", "kitchen", lines="\n" * 5 + "n\n")
+    assert output.count("one card?") == 6 and "So do 34 more cards with theirs." in output
+    assert sum(card.id in here().states for card in before) == 35
+
+
 def test_stats_count_cards_by_what_is_known_of_them():
     lesson = [card for card in our_cards() if card.deck == "disttutor/01-why-distribute"]
     for card in lesson[:2]:
