@@ -65,11 +65,11 @@ def owners(adoptions: Iterable[Adoption]) -> dict[str, str]:
 
     A card that was edited twice has its history from the first; one whose edit was taken back has it again.
     """
-    owner: dict[str, str] = {}
+    held: dict[str, set[str]] = {}      # by card: the ids whose histories it has
     for adoption in adoptions:
-        owner.setdefault(adoption.old, adoption.old)
-        owner.setdefault(adoption.new, adoption.new)
-        for id, held_by in owner.items():
-            if held_by == adoption.old:
-                owner[id] = adoption.new
-    return owner
+        for id in (adoption.old, adoption.new):
+            held.setdefault(id, {id})
+        if adoption.old != adoption.new:
+            held[adoption.new] |= held[adoption.old]
+            held[adoption.old] = set()
+    return {id: card for card, ids in held.items() for id in ids}
