@@ -2,8 +2,9 @@
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -11,6 +12,10 @@ from rich.text import Text
 
 from disttutor.terminal import files
 from disttutor.terminal.desk import Decks, all_cards, at_home, choose, console, fail, open_progress, say, say_if_lost
+
+if TYPE_CHECKING:
+    from disttutor.cards import Card
+    from disttutor.cards.progress import Progress
 
 ANSWERS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 
@@ -44,15 +49,27 @@ def review(
     sitting = Review(chosen, progress, new_limit=new, everything=everything)
     if not sitting.total:
         say(out, "Nothing is due now. To go through cards all the same: disttutor cards --all")
+        _say_what_waits(out, chosen, progress)
     sit(sitting, out, keyboard)
     for sentence in summary(sitting, chosen):
         out.print(Text(sentence))
     say_if_lost(out, progress)
 
 
+def _say_what_waits(out: Console, chosen: "Sequence[Card]", progress: "Progress") -> None:
+    """Cards that were never asked, where the day's new ones are used up: as when notes were added today."""
+    from disttutor.cards.progress.scheduling import NEW
+    from disttutor.cards.sitting.summary import counted
+
+    waiting, limit = sum(progress.states.get(card.id, NEW).is_new for card in chosen), progress.setting("new_per_day")
+    if waiting and progress.started_today() >= limit:
+        say(out, f"Never asked before: {counted(waiting, 'card')}; today's new ones are used up (new_per_day is "
+                 f"{limit}). To be asked some all the same: --new 5")
+
+
 @cards.command()
 def stats(deck: Decks = None) -> None:
-    """Say how many cards of each deck are known, being learnt, new and due."""
+    """Count the known, learning, new and due cards of each deck."""
     from rich.table import Table
 
     from disttutor.cards.choosing import heading
@@ -85,9 +102,10 @@ def notes(
     folder: Annotated[Path | None, typer.Argument(help="A folder with Markdown notes, or one note.")] = None,
     forget: Annotated[bool, typer.Option("--forget", help="Ask the cards of FOLDER no longer.")] = False,
 ) -> None:
-    """Ask the cards of your own notes too, for example: disttutor cards notes ~/vault
+    """Ask the cards of your own notes too.
 
-    The notes are read anew each time, and never written to. Without FOLDER, say which ones are read.
+    For example: disttutor cards notes ~/vault. The notes are read anew each time, and never written to. Without FOLDER,
+    say which ones are read.
     """
     out = console()
     progress = open_progress(out)
@@ -130,7 +148,10 @@ def settings(
     name: Annotated[str | None, typer.Argument(help="Which one; without it all are listed.")] = None,
     value: Annotated[str | None, typer.Argument(help="What it shall be.")] = None,
 ) -> None:
-    """Say how the quiz is set, or set it, for example: disttutor cards settings buttons 4"""
+    """Show how the quiz is set, or change it.
+
+    For example: disttutor cards settings buttons 4
+    """
     from disttutor.cards.progress.preferences import PREFERENCES
 
     out = console()

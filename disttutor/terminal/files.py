@@ -27,7 +27,10 @@ Exported = Annotated[Path, typer.Argument(help="What disttutor cards export --pr
 
 
 def lint(files: Linted) -> None:
-    """Say what is wrong with cards that you write, and what may be better. Ends with 1 if something is wrong."""
+    """Check the cards in notes or decks that you write.
+
+    Says what is wrong and what may be better, and ends with 1 if something is wrong.
+    """
     from disttutor.cards.lint import lint_file
 
     out = console()
@@ -46,11 +49,14 @@ def export(
     file: Target = None,
     format: FormatName = "",
     deck: Decks = None,
-    hinglish: Annotated[bool, typer.Option("--hinglish", help="In markdown, which has one language.")] = False,
+    hinglish: Annotated[bool, typer.Option("--hinglish", help="Markdown in Hinglish instead of English.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Also over a file that may be your own.")] = False,
     progress: Annotated[bool, typer.Option("--progress", help="Not the cards, but what you have answered.")] = False,
 ) -> None:
-    """Write cards for Anki (.apkg), as text with tabs (.tsv) or as an Obsidian note (.md); or write your progress."""
+    """Write the cards, or your progress, to a file.
+
+    Cards for Anki (.apkg), as text with tabs (.tsv) or as an Obsidian note (.md).
+    """
     out = console(stderr=str(file) == "-")
     if progress:
         return _export_progress(out, at_home(file or Path(PROGRESS)), replace)
@@ -122,12 +128,16 @@ def _print(text: bytes) -> None:
 def _write(out: Console, cards: list, file: Path, format: str, hinglish: bool) -> None:
     from disttutor.cards import ENGLISH, HINGLISH, anki
     from disttutor.cards.notes.writing import as_markdown
+    from disttutor.cards.sitting.summary import counted
 
+    drawn = sum(card.kind == "number" for card in cards)
     if format == "apkg":
         if str(file) == "-":
             raise ValueError(f"a package is no text for standard output: name a file, such as {NAMES[format]}")
         count = anki.export(cards, file)
         say(out, f"{count} notes are in {file}. In Anki: File, then Import.")
+        if drawn:
+            say(out, "Anki cannot draw numbers: each number card is there as several examples.")
         say(out, "A later export, imported again, brings new texts to these notes and leaves your learning as it is.")
         return
     text = anki.tsv(cards) if format == "tsv" else as_markdown(cards, HINGLISH if hinglish else ENGLISH)
@@ -135,9 +145,8 @@ def _write(out: Console, cards: list, file: Path, format: str, hinglish: bool) -
         return _print(text.encode())
     write_whole(file, text.encode())
     say(out, f"The cards are in {file}.")
-    drawn = sum(card.kind == "number" for card in cards)
     if format == "markdown" and drawn:
-        say(out, f"Without {drawn} number cards, whose numbers are drawn anew each time: a note cannot do that.")
+        say(out, f"Without {counted(drawn, 'number card')}: a note cannot draw new numbers each time.")
 
 
 def _export_progress(out: Console, file: Path, replace: bool) -> None:
