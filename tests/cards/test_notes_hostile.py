@@ -77,6 +77,12 @@ def test_front_matter_of_any_kind_is_harmless(yaml):
     assert [card.deck for card in parsed.cards] == ["flashcards/x"]
 
 
+def test_many_links_in_the_front_matter_are_no_trouble():
+    links = "".join(f'  - "[[note {n}]]"\n' for n in range(300))
+    parsed = notes.parse(f"---\nrelated:\n{links}tags: [flashcards/a]\n---\nQ :: A\n")
+    assert [card.deck for card in parsed.cards] == ["flashcards/a"] and parsed.diagnostics == ()
+
+
 def test_wrong_front_matter_is_reported():
     parsed = notes.parse("---\ntags: [flashcards/a\n---\nQ :: A\n")
     assert [diagnostic.kind for diagnostic in parsed.diagnostics] == ["front matter", "no deck"]

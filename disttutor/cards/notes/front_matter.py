@@ -7,12 +7,13 @@ note that multiplies itself by aliases stays as small as it was written.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import yaml
 
 FENCE = "---"
 LONGEST = 10_000                # letters; PyYAML reads about a hundred thousand in a second
-MOST_BRACKETS = 200             # it takes quadratic time where they are nested
+DEEPEST = 200                   # brackets in each other: it takes quadratic time for them
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,5}")
 
 
@@ -36,8 +37,9 @@ def read_front_matter(lines: Sequence[str]) -> FrontMatter:
     if len(text) > LONGEST:
         return FrontMatter(end, wrong=f"the front matter has {len(text):,} letters, {LONGEST:,} are read at most: "
                                       "its tags are not used")
-    if text.count("[") + text.count("{") > MOST_BRACKETS:
-        return FrontMatter(end, wrong=f"the front matter has more than {MOST_BRACKETS} brackets: its tags are not used")
+    if _depth(text) > DEEPEST:
+        return FrontMatter(end, wrong=f"the front matter has more than {DEEPEST} brackets in each other: its tags are "
+                                      "not used")
     try:
         table = yaml.load(text, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -49,6 +51,11 @@ def read_front_matter(lines: Sequence[str]) -> FrontMatter:
     if not (isinstance(language, str) and (not language or _LANGUAGE.fullmatch(language))):
         return FrontMatter(end, _tags(table), wrong="lang in the front matter is no language tag like en or hi-Latn")
     return FrontMatter(end, _tags(table), language)
+
+
+def _depth(text: str) -> int:
+    """How many brackets are open at once, at most; quotes are not looked at."""
+    return max(accumulate((letter in "[{") - (letter in "]}") for letter in text), default=0)
 
 
 def _tags(table: dict) -> tuple[str, ...]:
