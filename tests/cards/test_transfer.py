@@ -124,3 +124,14 @@ def test_a_fresh_start_deletes_nothing(progress, tmp_path):
 
 def test_a_fresh_start_where_nothing_was(tmp_path):
     assert reset(Progress(tmp_path / "none")) is None and not (tmp_path / "none").exists()
+
+
+def test_another_computers_folders_of_notes_do_not_replace_those_here(tmp_path):
+    there, here, fresh = (Progress(tmp_path / name) for name in ("there", "here", "fresh"))
+    here.set("notes_folders", ["/home/me/vault"])
+    there.set("notes_folders", ["C:/vault"])
+    there.set("buttons", 4)
+    export(there, tmp_path / "p.json")
+    assert [take_in(here, tmp_path / "p.json") for _ in range(2)] == [1, 0]
+    assert (here.setting("notes_folders"), here.setting("buttons")) == (["/home/me/vault"], 4)
+    assert take_in(fresh, tmp_path / "p.json") == 2 and fresh.setting("notes_folders") == ["C:/vault"]

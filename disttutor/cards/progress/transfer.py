@@ -45,12 +45,15 @@ def content(events: Sequence[Event]) -> bytes:
 def take_in(progress: Progress, path: str | Path) -> int:
     """Adds the events of an exported file that are not here yet; gives how many there were.
 
+    Which folders of notes are read is left as it is here, if any are: another computer has them at other places.
     Raises TransferError for a file that is damaged or no export, OSError where one cannot be read or written; then
     nothing has changed.
     """
     events = read_export(path)
     known = {event["id"] for event in progress.all_events()}
-    new = list({event["id"]: event for event in events if event["id"] not in known}.values())
+    own = bool(progress.setting("notes_folders"))
+    new = list({event["id"]: event for event in events
+                if event["id"] not in known and not (own and _names_folders(event))}.values())
     if new:
         private_folder(progress.folder)
         _write_whole(progress.folder / f"{uuid4().hex}{SUFFIX}", b"".join(encode(event) for event in new))
@@ -78,6 +81,10 @@ def read_export(path: str | Path) -> list[Event]:
         except (ValueError, RecursionError) as error:
             raise TransferError(f"{path} is damaged: event {number}, {error}") from None
     return events
+
+
+def _names_folders(event: Event) -> bool:
+    return event["type"] == "setting" and event.get("name") == "notes_folders"
 
 
 def reset(progress: Progress) -> Path | None:
