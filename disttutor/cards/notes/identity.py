@@ -108,8 +108,8 @@ def _in_group(old: Sequence[Known], new: Sequence[Known]) -> Iterable[tuple[str,
         front = fold(card.front)[:LONGEST]
         matcher.set_seq2(front)
         for place in _candidates(front, holders):
-            ratio = _likeness(matcher, olds[place], front)
-            if ratio and _same_gap(old[place].front, card.front):
+            # The gaps first: they are quickly compared.
+            if _same_gap(old[place].front, card.front) and (ratio := _likeness(matcher, olds[place], front)):
                 yield old[place].id, card.id, ratio
 
 
