@@ -25,7 +25,7 @@ function panelOf(file) {
 
 // Calls `go` until `there` says that it has led where it should, but not against the learner: a key or a click ends it.
 function persist(go, there) {
-  let tries = 12;
+  let tries = 40;                                     // a large lesson may take seconds to be laid out
   const stop = () => {
     clearInterval(timer);
     ["wheel", "pointerdown", "keydown"].forEach((what) => window.removeEventListener(what, stop, true));

@@ -13,8 +13,8 @@ from disttutor.cards.progress.reviews import CONFIDENCES
 from disttutor.cards.progress.scheduling import Rating
 from disttutor.cards.sitting.answers import AnswerError
 from disttutor.cards.sitting.review import TYPED, Phase, Review
-from disttutor.cards.sitting.summary import counted, length
-from disttutor.terminal import screen as screen
+from disttutor.cards.sitting.summary import counted, put_off
+from disttutor.terminal import screen
 from disttutor.terminal.keyboard import Keyboard
 
 ONE_BY_ONE = 5      # how many edited cards are asked about one by one
@@ -113,7 +113,7 @@ class _Sitting:
         return keys
 
     def _rating(self, rating: Rating) -> tuple[str, Callable[[], object]]:
-        words = f"{rating.name.lower()}: {length(self.review.intervals[rating])}"
+        words = f"{rating.name.lower()}: {put_off(rating, self.review.intervals[rating])}"
         return words, partial(self.review.rate, rating)
 
     def _always(self) -> Keys:

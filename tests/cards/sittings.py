@@ -49,5 +49,5 @@ def play(review: Review, rating: Rating = REMEMBERED) -> list[str]:
     return asked
 
 
-def one(progress: Progress, card: Card) -> Review:
-    return Review([card], progress, seed=1)
+def one(progress: Progress, card: Card, seed: int = 1, **how: bool) -> Review:
+    return Review([card], progress, seed=seed, **how)

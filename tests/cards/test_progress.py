@@ -66,12 +66,12 @@ def test_tomorrow_begins_at_the_learners_own_roll_over(tmp_path, rollover, due):
 
 
 def test_minutes_are_exact_and_survive_a_new_kernel(progress, clock):
-    progress.answer(A, REMEMBERED)
+    progress.answer(A, FORGOT)
     clock.pass_by(minutes=9, seconds=59)
     assert progress.due([A]) == on_disk(progress).due([A]) == []
     clock.pass_by(seconds=1)
     assert progress.due([A]) == on_disk(progress).due([A]) == [A]
-    assert progress.intervals(A)[REMEMBERED] == timedelta(days=2)
+    assert progress.intervals(A)[REMEMBERED] == timedelta(days=1)
 
 
 def test_the_most_overdue_comes_first_and_new_cards_keep_their_order(progress, clock):

@@ -12,12 +12,13 @@ from disttutor.cards.progress.scheduling import NEW, Rating, Reviewed, State, af
 NOON = datetime(2022, 11, 29, 12, 30, tzinfo=UTC)
 DAY = NOON.date()
 FORGOT, HARD, GOOD, EASY = Rating
+OF_FSRS = timedelta(minutes=1), timedelta(minutes=10)           # its own steps, which its vectors were made with
 
 
 def test_reviews_on_the_due_time_give_the_published_intervals():
     state, moment, days = NEW, NOON, []
     for rating in [GOOD] * 6 + [FORGOT] * 2 + [GOOD] * 5:
-        state = after(state, rating, moment, moment.date(), "a", jitter=False)
+        state = after(state, rating, moment, moment.date(), "a", jitter=False, steps=OF_FSRS)
         days.append(0 if state.due_at else (state.due_day - moment.date()).days)
         moment = state.due_at or moment + (state.due_day - moment.date())
     assert days == [0, 2, 11, 46, 163, 498, 0, 0, 2, 4, 7, 12, 21]
@@ -42,13 +43,18 @@ def test_the_first_review(rating, stability, difficulty):
 
 def test_steps_of_minutes_are_exact_times_and_days_are_study_days():
     late = datetime(2024, 3, 10, 7, 55, tzinfo=UTC)                 # 23:55 on the ninth in Los Angeles
-    first = after(NEW, GOOD, late, date(2024, 3, 9), "a")
+    first = after(NEW, FORGOT, late, date(2024, 3, 9), "a")
     assert (first.due_at, first.due_day, first.is_learnt) == (late + timedelta(minutes=10), None, False)
     assert not first.is_due(late + timedelta(minutes=9), date(2024, 3, 9))
     assert first.is_due(late + timedelta(minutes=10), date(2024, 3, 9))
     second = after(first, GOOD, late + timedelta(minutes=10), date(2024, 3, 9), "a")
-    assert (second.due_at, second.due_day, second.is_learnt) == (None, date(2024, 3, 11), True)
-    assert [second.is_due(late, date(2024, 3, day)) for day in (9, 10, 11, 12)] == [False, False, True, True]
+    assert (second.due_at, second.due_day, second.is_learnt) == (None, date(2024, 3, 10), True)
+    assert [second.is_due(late, date(2024, 3, day)) for day in (9, 10, 11)] == [False, True, True]
+
+
+def test_a_new_card_that_is_remembered_comes_back_after_days():
+    state = after(NEW, GOOD, NOON, DAY, "a")
+    assert (state.due_at, state.due_day) == (None, DAY + timedelta(days=2))         # stability 2.3065 days
 
 
 def test_an_evening_and_the_next_morning_are_one_day_apart():
@@ -115,7 +121,7 @@ def test_whole_days_give_what_fsrs_gives_for_times_that_many_days_apart(history)
     for rating, gap in history:
         moment += timedelta(days=gap)
         theirs, _ = scheduler.review_card(theirs, fsrs.Rating(rating), moment)
-        ours = after(ours, rating, moment, moment.date(), "a", jitter=False)
+        ours = after(ours, rating, moment, moment.date(), "a", jitter=False, steps=OF_FSRS)
         due = moment + (ours.due_day - moment.date()) if ours.due_day else ours.due_at
         assert (ours.stability, ours.difficulty, due) == (theirs.stability, theirs.difficulty, theirs.due)
 

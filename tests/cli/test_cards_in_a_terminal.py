@@ -80,7 +80,7 @@ def test_a_review_by_single_keys_in_colour_left_by_ctrl_c(terminal, tmp_path):
     assert "1 of 1 · ai-ml" in asked and "main goal of distributed training?" in asked
     assert "\x1b[1;36mEnter\x1b[0m show" in asked
     cards.press("\r")
-    assert "forgot: 1 min" in cards.until("quit")
+    assert "forgot: again soon" in cards.until("quit")
     cards.press("1")
     assert "main goal" in cards.until("quit")
     cards.press("\x03")

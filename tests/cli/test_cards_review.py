@@ -69,7 +69,7 @@ def test_a_card_is_asked_shown_and_rated(sitting, progress):
     assert "1 of 1 · 03 Data parallelism" in asked and "  What is [copied]?" in asked and "models" not in asked
     assert told.splitlines()[0] == "   1 25 %   2 50 %   3 75 %   4 95 %   Enter show"
     assert "  The n models." in told and "  Lesson 03, Why\n  Li 2020" in told
-    assert "  1 forgot: 1 min   2 remembered: 10 min\n  h Hinglish   q quit" in told
+    assert "  1 forgot: again soon   2 remembered: 2 days\n  h Hinglish   q quit" in told
     assert answers(progress) == [("basic", Rating.REMEMBERED, 75, None)]
 
 
@@ -86,7 +86,8 @@ def test_without_confidence_it_is_not_asked(sitting, progress):
 
 def test_four_buttons_by_option(sitting, progress):
     progress.set("buttons", 4)
-    assert "1 forgot: 1 min   2 hard: 6 min   3 remembered: 10 min   4 easy: 8 days" in sitting([BASIC], "4", "4")
+    screen = " ".join(sitting([BASIC], "4", "4").split())
+    assert "1 forgot: again soon 2 hard: later today 3 remembered: 2 days 4 easy: 8 days" in screen
     assert answers(progress) == [("basic", Rating.EASY, 95, None)]
 
 
@@ -109,7 +110,7 @@ def test_a_right_choice_goes_on_by_enter(sitting, progress):
     right = numbered(sitting([CHOICE]))["all-reduce"]
     screen = sitting([CHOICE], right, "4", "")
     told = screen.partition("How sure are you?")[2]
-    assert "✓ Right." in told and "✓ all-reduce  (your answer)" in told and "Enter go on (remembered: 10 min)" in told
+    assert "✓ Right." in told and "✓ all-reduce  (your answer)" in told and "Enter go on (remembered: 2 days)" in told
     assert "It only copies." in told and "One has it." in told and "It adds up." in told
     assert "copies" not in screen.partition("How sure are you?")[0]
     assert answers(progress) == [("choice", Rating.REMEMBERED, 95, True)]

@@ -1,9 +1,11 @@
 """When a card comes again: the memory model of the `fsrs` library, fed with whole study days.
 
-A new or forgotten card first comes back after minutes, at an exact time. Once it is known, it comes back after days,
-and what counts is the study day alone: a review in the evening and one the next morning are one day apart. Intervals of
-three days and more are moved a little, so that cards learnt together do not come together for ever. The move depends on
-the card's id and its number of reviews only, so that the same reviews always give the same days.
+A forgotten card comes back after minutes, at an exact time. One that was remembered comes back after days: one recall
+a sitting, over several days, is what lasts (Carpenter, Pan and Butler 2022), so a new card has a single step of minutes
+and not two as by fsrs's own default. Of days, what counts is the study day alone: a review in the evening and one the
+next morning are one day apart. Intervals of three days and more are moved a little, so that cards learnt together do
+not come together for ever. The move depends on the card's id and its number of reviews only, so that the same reviews
+always give the same days.
 """
 
 from collections.abc import Sequence
@@ -17,7 +19,10 @@ from typing import NamedTuple
 import fsrs
 
 RETENTION = 0.9             # the share of due cards that one wants to remember
+STEPS = (timedelta(minutes=10),)        # a new card that was forgotten comes back after so long
 SPREAD, FROM = 0.08, 3      # how far an interval moves at most, as a share of it (or a day), and from how many days on
+
+Steps = tuple[timedelta, ...]
 
 
 class Rating(IntEnum):
@@ -87,22 +92,22 @@ class Reviewed(NamedTuple):
 
 
 def after(state: State, rating: Rating, moment: datetime, day: date, card_id: str, *,
-          retention: float = RETENTION, jitter: bool = True) -> State:
+          retention: float = RETENTION, jitter: bool = True, steps: Steps = STEPS) -> State:
     """The state after one more review; jitter False leaves intervals as fsrs gives them.
 
     A day before the latest review's (a clock was set back) counts as the same day, as fsrs does it.
     """
-    return replay([Reviewed(Rating(rating), moment, day, card_id, retention)], state, jitter=jitter)
+    return replay([Reviewed(Rating(rating), moment, day, card_id, retention)], state, jitter=jitter, steps=steps)
 
 
-def replay(reviews: Sequence[Reviewed], state: State = NEW, *, jitter: bool = True) -> State:
+def replay(reviews: Sequence[Reviewed], state: State = NEW, *, jitter: bool = True, steps: Steps = STEPS) -> State:
     """The state after these reviews of one card, in their order."""
     if not reviews:
         return state
     card, lapses = _card(state), state.lapses
     for rating, _, day, _, retention in reviews:
         lapses += rating == Rating.FORGOT and card.state == fsrs.State.Review
-        card, _ = _scheduler(retention).review_card(card, _RATINGS[rating], _midnight(day))
+        card, _ = _scheduler(retention, steps).review_card(card, _RATINGS[rating], _midnight(day))
     last, count = reviews[-1], state.reviews + len(reviews)
     interval, moment = card.due - card.last_review, last.moment.astimezone(UTC)
     in_minutes = interval < timedelta(days=1)
@@ -132,8 +137,8 @@ def _put_off(state: State) -> timedelta:
 
 
 @cache
-def _scheduler(retention: float) -> fsrs.Scheduler:
-    return fsrs.Scheduler(desired_retention=retention, enable_fuzzing=False)
+def _scheduler(retention: float, steps: Steps = STEPS) -> fsrs.Scheduler:
+    return fsrs.Scheduler(desired_retention=retention, learning_steps=steps, enable_fuzzing=False)
 
 
 def _card(state: State) -> fsrs.Card:

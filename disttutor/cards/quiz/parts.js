@@ -191,7 +191,7 @@ function after(shown, act) {
   if (!shown.suggested) return [row("Did you know it?", ...ratings)];
   const next = button("Next card", "Space Enter", () => act({ do: "rate" }), { class: "dq-primary" });
   const finer = shown.verdict.right && ratings.length === 4 ? ratings.slice(1) : [];
-  return [row(`Comes back in ${shown.suggested}`, next, overrule), finer.length && row("Or it was", ...finer)];
+  return [row(`Comes back: ${shown.suggested}`, next, overrule), finer.length && row("Or it was", ...finer)];
 }
 
 function origin(shown, open) {

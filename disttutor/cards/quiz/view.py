@@ -13,7 +13,7 @@ from disttutor.cards.progress.reviews import CONFIDENCES
 from disttutor.cards.progress.scheduling import Rating
 from disttutor.cards.rendering import html
 from disttutor.cards.sitting.review import TYPED, Phase, Review
-from disttutor.cards.sitting.summary import length
+from disttutor.cards.sitting.summary import put_off
 
 LANGUAGES = {ENGLISH: "English", HINGLISH: "Hinglish", "hi": "हिन्दी"}
 WORDS = {Rating.FORGOT: "Forgot", Rating.HARD: "Hard", Rating.REMEMBERED: "Remembered", Rating.EASY: "Easy"}
@@ -66,8 +66,8 @@ def _answer(review: Review, face: Face) -> dict[str, Any]:
         "order": [html(step) for step in face.steps],
         "verdict": None if verdict is None else {"right": verdict.right, "words": html(verdict.feedback)},
         "confidence": review.confidence,
-        "ratings": [[int(rating), WORDS[rating], length(intervals[rating])] for rating in review.ratings],
-        "suggested": review.suggested and length(intervals[review.suggested]),
+        "ratings": [[int(rating), WORDS[rating], put_off(rating, intervals[rating])] for rating in review.ratings],
+        "suggested": review.suggested and put_off(review.suggested, intervals[review.suggested]),
         "overrule": review.may_overrule,
     }
 

@@ -5,7 +5,8 @@
         review.reveal()                     # or answer(…) and sure(…) before
         review.rate(Rating.REMEMBERED)
 
-Due cards are asked first, most overdue ones before others, then new ones up to the day's limit.
+Due cards are asked first, most overdue ones before others, then new ones up to the day's limit. A card that was
+forgotten comes back until it is remembered once; one that was forgotten again and again is left for another day.
 """
 
 import time
@@ -23,6 +24,7 @@ from disttutor.cards.sitting.asking import Asked, line_up, put
 
 _AT_ONCE = datetime.min.replace(tzinfo=UTC)
 UNSURE = 50                         # who was no surer than this and right knows the card, but hardly
+MOST_MISSES = 4                     # so often a card may be forgotten in one sitting before it is left in peace
 TYPED = frozenset({"number", "cloze"})
 LONGEST = 600       # seconds; whoever takes longer over a card has left the desk
 
@@ -57,8 +59,8 @@ class _Position:
     """How far the sitting is. It never changes: a step makes a new one, and going back takes the old one out again."""
 
     queue: tuple[Card, ...] = ()
-    waiting: tuple[Card, ...] = ()                          # those that come back in this sitting
-    known: Mapping[str, int] = field(default_factory=dict)  # how often each card was remembered
+    waiting: tuple[Card, ...] = ()                              # those that come back in this sitting
+    missed: Mapping[str, int] = field(default_factory=dict)     # how often each card was forgotten
     answered: tuple[Answered, ...] = ()
     asked: Asked | None = None
 
@@ -219,12 +221,11 @@ class Review:
     # How it goes on
 
     def _after(self, answered: Answered) -> _Position:
-        """A card that is still in its steps of minutes comes back, unless it was remembered twice."""
         at, card = self._at, answered.card
-        known = {**at.known, card.id: at.known.get(card.id, 0) + answered.remembered}
-        comes_back = self._state(card).due_at is not None and (not answered.remembered or known[card.id] < 2)
+        missed = {**at.missed, card.id: at.missed.get(card.id, 0) + (not answered.remembered)}
+        comes_back = not answered.remembered and missed[card.id] < MOST_MISSES
         self._reviews[card.id] = self._state(card).reviews
-        return _Position(at.queue, at.waiting + (card,) * comes_back, known, (*at.answered, answered))
+        return _Position(at.queue, at.waiting + (card,) * comes_back, missed, (*at.answered, answered))
 
     def _with_next(self, at: _Position) -> _Position:
         """Take the next card out: one whose minutes are over, else the next in the queue, else the one to wait for

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 
 from disttutor.cards.card import Card
-from disttutor.cards.progress.scheduling import NEW, State
+from disttutor.cards.progress.scheduling import NEW, Rating, State
 from disttutor.cards.sitting.review import Answered, Review
 
 SOME_DAYS = 5       # how many coming days are named one by one
@@ -14,13 +14,22 @@ SOME_DAYS = 5       # how many coming days are named one by one
 def summary(review: Review, cards: Iterable[Card]) -> list[str]:
     """Sentences about the sitting and the coming days of `cards`, all those it might have asked."""
     coming = next_due(cards, review.progress.states)
-    return [*_done(review.answered), *_sureness(review.answered), _coming(coming, review.progress.today)]
+    answered = review.answered
+    return [*_done(answered), *_left(answered), *_sureness(answered), _coming(coming, review.progress.today)]
 
 
 def next_due(cards: Iterable[Card], states: Mapping[str, State]) -> Counter[date | None]:
     """How many of the cards fall due on each study day; under None those that come back within minutes."""
     seen = (state for card in cards if not (state := states.get(card.id, NEW)).is_new)
     return Counter(state.due_day for state in seen)
+
+
+def put_off(rating: Rating, time: timedelta) -> str:
+    """When a rating brings a card back, as it stands on its button. What comes back within minutes does so in the
+    sitting if it was forgotten, else whenever the learner sits down again."""
+    if time >= timedelta(days=1):
+        return length(time)
+    return "again soon" if rating == Rating.FORGOT else "later today"
 
 
 def length(time: timedelta) -> str:
@@ -38,19 +47,32 @@ def counted(number: int, thing: str) -> str:
 
 
 def _done(answered: Iterable[Answered]) -> list[str]:
-    first: dict[str, Answered] = {}
-    for answer in answered:
-        first.setdefault(answer.card.id, answer)
+    first = _first(answered)
     if not first:
         return []
-    known = sum(answer.remembered for answer in first.values())
+    known = sum(answer.remembered for answer in first)
     words = f"{counted(len(first), 'card')}: {known} remembered at once"
     return [f"{words}, {len(first) - known} met again." if known < len(first) else f"{words}."]
 
 
+def _first(answered: Iterable[Answered]) -> list[Answered]:
+    """The first answer to each card: only that one was asked before its answer was seen."""
+    first: dict[str, Answered] = {}
+    for answer in answered:
+        first.setdefault(answer.card.id, answer)
+    return list(first.values())
+
+
+def _left(answered: Iterable[Answered]) -> list[str]:
+    """A kind word about cards that would not stay."""
+    last = {answer.card.id: answer for answer in answered}
+    left = sum(not answer.remembered for answer in last.values())
+    return [f"{counted(left, 'card')} would not stay: left for another time."] if left else []
+
+
 def _sureness(answered: Iterable[Answered]) -> list[str]:
     """One sentence where the learner was sure, and how that went; confident errors are worth a second look."""
-    sure = [answer.remembered for answer in answered if answer.confidence == 95]
+    sure = [answer.remembered for answer in _first(answered) if answer.confidence == 95]
     if not sure:
         return []
     return [f"95 % sure {counted(len(sure), 'time')}, right {sum(sure)} of them." if len(sure) > 1 else
