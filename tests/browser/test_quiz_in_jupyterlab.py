@@ -225,7 +225,7 @@ def after_a_restart(page, learner) -> None:
     run_all(page)
     cell(page, "quiz")
     learner.root.get_by_text("Nothing is due now").wait_for()
-    assert re.match(r"1\d reviews, 5 cards", cell(page, "count").locator(".jp-OutputArea-output").inner_text())
+    assert re.match("[5-9] reviews, 5 cards", cell(page, "count").locator(".jp-OutputArea-output").inner_text())
 
 
 def without_a_kernel(page, path: Path) -> None:
