@@ -1,5 +1,15 @@
-// Opens a lesson at one of its headings, in the JupyterLab that a widget is shown in. This text stands in front of the
-// own code of each widget that has links into the lessons.
+// What a widget does in the JupyterLab around it: opens a lesson at one of its headings, and lets the notebook be saved.
+// This text stands in front of the own code of each widget that has links into the lessons.
+
+// Where JupyterLab's own keys rest, Ctrl+S would rest too.
+function letSave(model, root) {
+  root.addEventListener("keydown", (event) => {
+    const notebook = model.widget_manager?.context;
+    if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "s" || !notebook) return;
+    event.preventDefault();
+    notebook.save();
+  });
+}
 
 // The path of a file that lies beside the notebook the widget is in, as JupyterLab's file browser would write it.
 function besideNotebook(model, file) {

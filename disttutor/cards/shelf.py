@@ -54,7 +54,8 @@ def _own_id(card_id: str, folder: str) -> str:
 
 
 def _remarks(name: str, folder: Folder) -> Iterator[str]:
-    odd = {file: lost for file, lines in folder.diagnostics.items() if (lost := [line for line in lines if line.lost])}
+    odd = {file: lost for file, lines in folder.diagnostics.items()
+           if (lost := [line for line in lines if line.lost and line.kind != "no deck"])}       # a list, not a deck
     for file, lines in list(odd.items())[:MOST]:
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
         yield f"{name}, {file}, line {lines[0].line}: {lines[0].reason}{more}."

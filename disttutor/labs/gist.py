@@ -60,8 +60,10 @@ def gist(lesson: int) -> Parallel:
 def kitchen(*lessons: int) -> Parallel:
     """The kitchen story of these lessons, or of all of them. Raises ValueError for a number that no lesson has."""
     told = [_lesson(number) for number in lessons or sorted(_texts()["lesson"])]
-    return Parallel("In the kitchen", [part["kitchen_hi"] for part in told], [part["kitchen_en"] for part in told],
-                    numbered=False)
+    number = [f"{part['number']:02d} · " * (len(told) > 1) for part in told]
+    hinglish, english = ([n + part[key] for n, part in zip(number, told, strict=True)]
+                         for key in ("kitchen_hi", "kitchen_en"))
+    return Parallel("In the kitchen", hinglish, english, numbered=False)
 
 
 def to_a_child() -> Parallel:

@@ -37,6 +37,7 @@ function mapRoot(model, el, label) {
   root.setAttribute("role", "group");
   root.setAttribute("aria-label", label);
   keepKeys(root);
+  letSave(model, root);
   const rules = document.createElement("style");
   rules.textContent = RULES;
   root.append(rules);

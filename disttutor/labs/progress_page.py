@@ -66,7 +66,9 @@ class ProgressPage:
         return f"{MARKS[lesson.state]} {lesson.number:02d} {lesson.title}{to_come}: {_answered(lesson)}"
 
     def _lessons(self) -> str:
-        done = sum(lesson.state == "done" for lesson in self.view.lessons)
+        there = [lesson for lesson in self.view.lessons if self._there(lesson)] or list(self.view.lessons)
+        done = sum(lesson.state == "done" for lesson in there)
+        to_come = f" ({len(self.view.lessons) - len(there)} more are to come)" * (len(there) < len(self.view.lessons))
         head = "".join(f"<th style='{CELL}'>{words}</th>" for words in ("", "lesson", "", "its cards answered"))
         rows = []
         for lesson in self.view.lessons:
@@ -74,7 +76,8 @@ class ProgressPage:
             name = f"<a href='{escape(file)}'>{title}</a>" if file else f"{title} <i>(to come)</i>"
             cells = (f"{lesson.number:02d}", name, f"{MARKS[lesson.state]} {lesson.state}", _answered(lesson))
             rows.append("<tr>" + "".join(f"<td style='{CELL}'>{cell}</td>" for cell in cells) + "</tr>")
-        return (f"<p>Lessons done: {done} of {len(rows)}. One is done when each of its cards was answered once.</p>"
+        return (f"<p>Lessons done: {done} of {len(there)}{to_come}. One is done when each of its cards was answered "
+                "once.</p>"
                 f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>")
 
     def _puzzles(self) -> str:

@@ -163,7 +163,8 @@ def settings(
             fail(out, f"It stays as it is: {error}.")
     for shown in PREFERENCES if name is None else [name]:
         try:
-            say(out, f"{shown}: {progress.setting(shown)}  ({PREFERENCES[shown].words})")
+            value = progress.setting(shown)
+            say(out, f"{shown}: {value}  ({PREFERENCES[shown].words})\n    {PREFERENCES[shown].about}")
         except ValueError as error:
             fail(out, f"Nothing to show: {error}.")
     say_if_lost(out, progress)

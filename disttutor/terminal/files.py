@@ -59,6 +59,9 @@ def export(
     """
     out = console(stderr=str(file) == "-")
     if progress:
+        if format:
+            fail(out, "--progress writes all that you have answered, in a format of its own: leave --format out, "
+                      "for example: disttutor cards export --progress progress.json")
         return _export_progress(out, at_home(file or Path(PROGRESS)), replace)
     format = format or _format(out, file)
     if format not in NAMES:

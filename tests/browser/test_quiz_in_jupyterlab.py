@@ -129,6 +129,9 @@ def keys_stay_in_the_quiz(page, learner) -> None:
     assert page.evaluate(CELLS) == before
     assert page.evaluate(active) == active_before
     assert page.locator(".jp-Dialog").count() == 0
+    saved = "() => !window.jupyterapp.shell.currentWidget.context.model.dirty"
+    page.keyboard.press("Control+s")                            # but saving works as everywhere
+    page.wait_for_function(saved)
     assert learner.focus()["inside"] and learner.task() == "answer in your head"
     for held in (False, True):                                  # a Tab that is held goes on too
         learner.root.focus()

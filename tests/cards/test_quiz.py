@@ -266,13 +266,16 @@ def test_the_review_keeps_to_the_days_limit_and_can_go_beyond(monkeypatch):
 
 def test_a_lesson_asks_twelve_new_cards_at_once_numbers_among_them(monkeypatch):
     drawn = Drawn({"en": Face("1 + 1?", "2")}, 2.0, tolerance=0)
-    many = (*(Card(id=f"c{k}", deck="d", lesson=3, faces={"en": Face(f"{k}?", "!")}) for k in range(30)),
-            *(Card(id=f"n{k}", deck="d", lesson=3, kind="number", draw=lambda random: drawn) for k in range(10)))
+    about = {"deck": "disttutor/03-data-parallelism", "lesson": 3}
+    guest = Card(id="guest", deck="disttutor/02-how-ranks-talk", lesson=3, faces={"en": Face("guest?", "!")})
+    many = (guest, *(Card(id=f"c{k}", faces={"en": Face(f"{k}?", "!")}, **about) for k in range(29)),
+            *(Card(id=f"n{k}", kind="number", draw=lambda random: drawn, **about) for k in range(10)))
     monkeypatch.setattr(room, "our_cards", lambda: many)
     quiz = room.quiz(3)
     assert (quiz.shown["total"], quiz.shown["more"]) == (12, 40)
     kinds = []
     while quiz.shown["phase"] != "done":
+        assert "guest" not in quiz.shown["question"]
         kinds.append(quiz.shown["kind"])
         if quiz.shown["kind"] == "number":
             tell(quiz, "answer", given="2")

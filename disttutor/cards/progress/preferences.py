@@ -11,11 +11,12 @@ from disttutor.cards.progress.scheduling import RETENTION
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """One setting: its value at first, what it can be in words, and whether a value can be."""
+    """One setting: its value at first, what it can be in words, whether a value can be, and what it is for."""
 
     default: Any
     words: str
     allows: Callable[[Any], bool]
+    about: str
 
 
 def _whole(value: Any, low: int, high: int) -> bool:
@@ -41,14 +42,21 @@ def _are_texts(value: Any) -> bool:
 
 
 PREFERENCES = {
-    "language": Preference(ENGLISH, f"{ENGLISH} or {HINGLISH}", lambda value: value in (ENGLISH, HINGLISH)),
-    "buttons": Preference(2, "2 or 4", lambda value: type(value) is int and value in (2, 4)),
-    "confidence": Preference(True, "True or False: whether it is asked how sure one is", lambda v: type(v) is bool),
-    "rollover_hour": Preference(4, "a whole hour from 0 to 23", lambda value: _whole(value, 0, 23)),
-    "zone": Preference("", 'the name of a time zone, such as "Asia/Kolkata", or "" for the computer\'s own', _is_zone),
-    "retention": Preference(RETENTION, "a number from 0.7 to 0.97", lambda value: _number(value, 0.7, 0.97)),
-    "new_per_day": Preference(10, "a whole number from 0 to 9999", lambda value: _whole(value, 0, 9999)),
-    "notes_folders": Preference([], "a list of folders", _are_texts),
+    "language": Preference(ENGLISH, f"{ENGLISH} or {HINGLISH}", lambda value: value in (ENGLISH, HINGLISH),
+                           "in which a card is shown first; hi-Latn is Hinglish"),
+    "buttons": Preference(2, "2 or 4", lambda value: type(value) is int and value in (2, 4),
+                          "forgot and remembered, or hard and easy too"),
+    "confidence": Preference(True, "True or False", lambda value: type(value) is bool,
+                             "whether you are asked how sure you are, before the answer"),
+    "rollover_hour": Preference(4, "a whole hour from 0 to 23", lambda value: _whole(value, 0, 23),
+                                "when a new study day begins"),
+    "zone": Preference("", 'the name of a time zone, such as "Asia/Kolkata", or "" for the computer\'s own', _is_zone,
+                       "whose clock the days are counted by"),
+    "retention": Preference(RETENTION, "a number from 0.7 to 0.97", lambda value: _number(value, 0.7, 0.97),
+                            "the share of due cards that you want to remember; more means more reviews"),
+    "new_per_day": Preference(10, "a whole number from 0 to 9999", lambda value: _whole(value, 0, 9999),
+                              "how many cards that were never asked come into your reviews"),
+    "notes_folders": Preference([], "a list of folders", _are_texts, "whose notes are asked too"),
 }
 
 

@@ -138,6 +138,7 @@ function render({ model, el }) {
     } else if (key === "Space") event.preventDefault();     // the page must not scroll away under the quiz
   });
 
+  letSave(model, root);
   model.on("change:shown", changed);
   draw();
   return () => {

@@ -96,6 +96,7 @@ class Quiz(anywidget.AnyWidget):
     def _rate(self, message: dict[str, Any]) -> None:
         rating = message.get("rating")
         self.review.rate(None if rating is None else Rating(rating))
+        self.remarks = []
         if self.lesson is not None:
             self._progress.visited(self.lesson)
 
@@ -136,7 +137,9 @@ def quiz(lesson: int) -> Quiz:
     if not cards:
         there = sorted({card.lesson for card in our_cards() if card.lesson is not None})
         raise ValueError(f"there is no lesson {lesson!r} with cards; there are {', '.join(map(str, there))}")
-    return Quiz(mingled(cards), f"Recall: lesson {lesson:02d}", lesson=lesson, new_limit=AT_ONCE)
+    own = [card for card in cards if card.deck.startswith(f"disttutor/{lesson:02d}-")]
+    cards = [*mingled(own), *(card for card in cards if card not in own)]       # guests of other decks come last
+    return Quiz(cards, f"Recall: lesson {lesson:02d}", lesson=lesson, new_limit=AT_ONCE)
 
 
 def review() -> Quiz:
