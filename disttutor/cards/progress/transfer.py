@@ -16,6 +16,7 @@ from disttutor import __version__
 from disttutor.cards.progress import Progress
 from disttutor.cards.progress.events import Event, check, encode
 from disttutor.cards.progress.writer import SUFFIX, private_folder, sync_folder
+from disttutor.files import write_whole
 
 FORMAT, VERSION = "disttutor progress", 1
 
@@ -31,7 +32,7 @@ def export(progress: Progress, path: str | Path) -> int:
     was there before is then as it was.
     """
     events = progress.all_events()
-    _write_whole(Path(path), content(events))
+    write_whole(Path(path), content(events), private=True)
     return len(events)
 
 
@@ -56,7 +57,8 @@ def take_in(progress: Progress, path: str | Path) -> int:
                 if event["id"] not in known and not (own and _names_folders(event))}.values())
     if new:
         private_folder(progress.folder)
-        _write_whole(progress.folder / f"{uuid4().hex}{SUFFIX}", b"".join(encode(event) for event in new))
+        write_whole(progress.folder / f"{uuid4().hex}{SUFFIX}", b"".join(map(encode, new)), private=True)
+        sync_folder(progress.folder)
     progress.refresh()
     return len(new)
 
@@ -97,19 +99,3 @@ def reset(progress: Progress) -> Path | None:
         return None
     progress.refresh()
     return aside
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    """Writes a file that is there as a whole or not at all, and that nobody else may read."""
-    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
-    file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with open(file, "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(file)
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
