@@ -44,7 +44,9 @@ def lab(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or only say where.")] = True,
     port: Annotated[int | None, typer.Option(help="Of JupyterLab; by default the next free one from 8888.")] = None,
 ) -> None:
-    """Copy the lessons into FOLDER, never over a changed file, and open JupyterLab there at the first one.
+    """Open the lessons in JupyterLab.
+
+    They are copied into FOLDER first, never over a changed file.
 
     Further arguments are handed to jupyter lab as they are, for example --IdentityProvider.token=secret
     """
@@ -87,7 +89,10 @@ def demo(
     folder: Annotated[Path, typer.Argument(help="Where the picture is put.")] = Path("disttutor-demo"),
     epochs: Annotated[int, typer.Option(min=1, help="How often each training sees all digits.")] = 5,
 ) -> None:
-    """Train on the handwritten digits with 1, 2 and 4 ranks, and compare them with one process."""
+    """Train with 1, 2 and 4 ranks, and compare them.
+
+    The handwritten digits are learnt, and the result is held against that of one process.
+    """
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     from disttutor.cluster import RankError
